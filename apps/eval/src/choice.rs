@@ -127,7 +127,13 @@ fn setting(random: &mut Random) -> Setting {
     let path = PATHS[random.below(PATHS.len() as u64) as usize].path();
     let len = 1 + random.below(64 * 1_024) as u32;
     let per_ks = 1 + random.below(200_000);
-    let units = Units { len_mean: len, len_max: len, per_ks, divisible: random.chance(0.3) };
+    let units = Units {
+        len_mean: len,
+        len_max: len,
+        per_ks,
+        divisible: random.chance(0.3),
+        is_paced: true,
+    };
     let bound_bps = if random.chance(0.5) { 0 } else { 5_000_000 };
     Setting { path, units, bound_bps, useful_ns: u64::MAX }
 }

@@ -6,6 +6,7 @@
 //! builds for it, and a packet of the pool holds a datagram of it.
 
 use crate::error::{Code, Error};
+use crate::flow::receiver::Keeping;
 use crate::flow::sender::Pace;
 use dacapo_lift::{
     Built, Catalogue, Graph, Illegal, Meter, Needs, Node, Offer, Params, Properties, Property,
@@ -85,9 +86,13 @@ impl Graphs {
         spec.map_or(Properties::NONE, |spec| Properties::of(spec.properties))
     }
 
-    /// Whether every datagram that is sent arrives, while the way is there.
-    pub fn is_reliable(&self, transport: u16) -> bool {
-        self.below(transport).contains(Property::NoLoss)
+    /// Who sees to it that everything that is sent through a graph arrives.
+    pub fn keeping(&self, transport: u16, graph: &GraphForm) -> Keeping {
+        if self.below(transport).contains(Property::NoLoss) {
+            return Keeping::Transport;
+        }
+        let is_kept = self.above(transport, graph).contains(Property::NoLoss);
+        if is_kept { Keeping::Graph } else { Keeping::Nothing }
     }
 
     /// Whether a transport finds out by itself how fast the way is.

@@ -21,6 +21,7 @@ mod sending;
 mod trains;
 
 pub use end::{Bounds, End};
+use end::{Life, Wire};
 pub use monotone::a_better_service_below_is_never_worse_above;
 
 use crate::{Entry, Params, Property, Runner};
@@ -52,7 +53,10 @@ pub fn suite(subject: &Subject) {
         perfect_wire_gives_back_every_unit(subject, seed);
         batches_and_trains_change_nothing(subject, seed);
         trains::trains_change_nothing_on_the_way_up(subject, seed);
-        a_lossy_wire_breaks_no_promise(subject, seed);
+        if !subject.entry.spec.provides.contains(&Property::NoLoss) {
+            a_lossy_wire_breaks_no_promise(subject, seed);
+        }
+        a_wire_that_is_lossy_both_ways_breaks_no_promise(subject, seed);
         junk_is_dropped_and_counted(subject, seed);
         the_same_seed_gives_the_same_packets(subject, seed);
         flush_gives_every_view_back_and_leaves_the_module_usable(subject, seed);
@@ -158,6 +162,22 @@ fn a_lossy_wire_breaks_no_promise(subject: &Subject, seed: u64) {
     check_promises(subject, seed, &sent, &got);
     a.finish("sender", seed);
     b.finish("receiver", seed);
+}
+
+/// The same where what the receiver says comes back, or is lost: then nothing else may be, where
+/// that is promised.
+fn a_wire_that_is_lossy_both_ways_breaks_no_promise(subject: &Subject, seed: u64) {
+    let mut random = Random::from_number(seed);
+    let sent: Vec<_> = (0..400).map(|number| unit(number, subject, &mut random)).collect();
+    let mut life = Life::new(subject, Wire::Lossy, seed);
+    life.run(&sent);
+    let got = life.units();
+    check_promises(subject, seed, &sent, &got);
+    if subject.entry.spec.provides.contains(&Property::NoLoss) {
+        let (name, missing) = (subject.entry.spec.name, sent.len() - got.len());
+        assert_eq!(missing, 0, "{name}: promised no loss, and {missing} are missing, seed {seed}");
+    }
+    life.finish(seed);
 }
 
 type Places<'a> = BTreeMap<&'a [u8], usize>;

@@ -15,8 +15,9 @@ pub const POINTS_MAX: usize = 3;
 
 /// How a C-module changes figures, and what it costs.
 pub trait Profile: fmt::Debug + Sync + RefUnwindSafe {
-    /// The values of the parameters that are worth trying above this service: 1 to [`POINTS_MAX`].
-    /// They depend on the path and the units, never on what is asked for.
+    /// The values of the parameters that are worth trying above this service: up to
+    /// [`POINTS_MAX`], and none where the module is not to be chosen. They depend on the path and
+    /// the units, never on what is asked for.
     fn points(&self, _setting: &Setting, _below: &Service) -> Vec<Params> {
         vec![Params::new()]
     }

@@ -155,6 +155,9 @@ pub struct Units {
     /// The access module can cut units where it likes, as it can sound: then they are made to fit a
     /// packet where nothing else joins packets.
     pub divisible: bool,
+    /// They come at this pace by themselves, as pictures, sound and what names its frame rate do;
+    /// else how many there are is a guess, or the least that is asked for.
+    pub is_paced: bool,
 }
 
 /// What a choice is made for: the path and the units.

@@ -104,7 +104,13 @@ mod tests {
 
     #[test]
     fn packets_are_counted_by_what_they_have_room_for() {
-        let units = Units { len_mean: 1_000, len_max: 1_000, per_ks: 25_000, divisible: false };
+        let units = Units {
+            len_mean: 1_000,
+            len_max: 1_000,
+            per_ks: 25_000,
+            divisible: false,
+            is_paced: true,
+        };
         assert_eq!(packets_per_unit(&units, 1_004), 1);
         assert_eq!(packets_per_unit(&units, 1_003), 2);
         // 25 units of 2 packets per second.
@@ -114,8 +120,13 @@ mod tests {
 
     #[test]
     fn nothing_panics_at_the_ends() {
-        let units =
-            Units { len_mean: u32::MAX, len_max: u32::MAX, per_ks: u64::MAX, divisible: true };
+        let units = Units {
+            len_mean: u32::MAX,
+            len_max: u32::MAX,
+            per_ks: u64::MAX,
+            divisible: true,
+            is_paced: true,
+        };
         assert_eq!(packets_in(&units, 0, u64::MAX), u64::MAX);
         assert_eq!(time_of(u64::MAX, 0), u64::MAX);
         assert_eq!((ratio(0, 0, 0), part(0, 0, 0)), (0, 0));

@@ -4,6 +4,7 @@
 //!   segmentation/  segment    units <-> packets of the path's size
 //!   ordering/      sequence   order, duplicates and loss of packets
 //!   retransmission/ arq-nak   what is missing is asked for, while it can come in time
+//!                   arq-sr    what is not acknowledged is sent again until it is
 //!   redundancy/    repeat     every packet again, against losses
 //!   parity/        fec-rs     a few packets more for every block, from which lost ones follow
 //!   integrity/     checksum   CRC-32C over what the modules above made
@@ -40,6 +41,7 @@ pub fn entries() -> Vec<Entry> {
         redundancy::repeat::ENTRY,
         parity::rs::ENTRY,
         retransmission::nak::ENTRY,
+        retransmission::selective::ENTRY,
         integrity::checksum::ENTRY,
     ]
 }

@@ -15,10 +15,11 @@ use std::time::Duration;
 #[global_allocator]
 static HEAP: Counting = Counting;
 
-const GRAPHS: [&[Place<'_>]; 3] = [
+const GRAPHS: [&[Place<'_>]; 4] = [
     &[("segment", &[]), ("sequence", &[]), ("checksum", &[])],
     &[("segment", &[]), ("sequence", &[]), ("fec-rs", &[])],
     &[("segment", &[]), ("sequence", &[]), ("arq-nak", &[(0, 1_000_000)])],
+    &[("segment", &[]), ("arq-sr", &[]), ("checksum", &[])],
 ];
 
 /// Two ends and the packets between them, which are copied from pool to pool as a network does it:
@@ -65,12 +66,32 @@ impl Pair {
             self.receive(packet);
         }
         self.sent = sent;
+        self.answer();
         let mut bytes = 0;
         for packet in self.b.runner.take_up().drain() {
             bytes += packet.payload_len();
             self.b.pool.free(packet);
         }
         bytes
+    }
+
+    /// What the receiver says goes back.
+    fn answer(&mut self) {
+        let (a, b) = (&mut self.a, &mut self.b);
+        if b.runner.next_deadline().is_some_and(|due| due <= b.now) {
+            b.with(Runner::handle_timeout);
+        }
+        self.sent.append(b.runner.take_down());
+        for said in self.sent.drain() {
+            let mut came = a.pool.alloc(0, said.payload_len(), 0).unwrap();
+            a.pool.write_payload(&came, 0, b.pool.segment(&said, 0));
+            came.time = a.now;
+            b.pool.free(said);
+            a.with(|runner, around| {
+                runner.handle_up(around, came);
+                runner.run(around);
+            });
+        }
     }
 
     fn receive(&mut self, sent: Packet) {

@@ -28,12 +28,13 @@ use std::time::Duration;
 const LOSS_MAX: f64 = 0.3;
 
 /// The graphs of flows of units that fit a datagram, and of any.
-const GRAPHS_SMALL: [&[&str]; 8] = [
+const GRAPHS_SMALL: [&[&str]; 9] = [
     &["sequence", "checksum"],
     &["segment", "sequence", "checksum"],
     &["segment", "sequence", "repeat", "checksum"],
     &["segment", "sequence", "fec-rs", "checksum"],
     &["segment", "sequence", "arq-nak", "checksum"],
+    &["segment", "arq-sr", "checksum"],
     &["sequence"],
     &["checksum"],
     &[],

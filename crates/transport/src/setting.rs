@@ -12,6 +12,7 @@ pub(crate) fn internet() -> Setting {
         loss_ppb: 5_000_000,
         burst_milli: 3_000,
     };
-    let units = Units { len_mean: 500, len_max: 500, per_ks: 50_000, divisible: false };
+    let units =
+        Units { len_mean: 500, len_max: 500, per_ks: 50_000, divisible: false, is_paced: true };
     Setting { path, units, bound_bps: 0, useful_ns: u64::MAX }
 }

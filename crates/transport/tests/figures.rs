@@ -25,8 +25,13 @@ fn setting(random: &mut Random) -> Setting {
         burst_milli: wide(random),
     };
     let len_mean = (wide(random) as u32).max(1);
-    let units =
-        Units { len_mean, len_max: len_mean, per_ks: wide(random).max(1), divisible: false };
+    let units = Units {
+        len_mean,
+        len_max: len_mean,
+        per_ks: wide(random).max(1),
+        divisible: false,
+        is_paced: true,
+    };
     let bound_bps = if random.chance(0.5) { 0 } else { wide(random) };
     Setting { path, units, bound_bps, useful_ns: wide(random) }
 }

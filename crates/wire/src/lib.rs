@@ -23,6 +23,7 @@
     clippy::arithmetic_side_effects
 )]
 
+pub mod acknowledgement;
 pub mod attribute;
 pub mod bytes;
 pub mod change;

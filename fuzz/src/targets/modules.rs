@@ -9,7 +9,7 @@ use dacapo_packet::Layout;
 use std::time::Duration;
 
 /// The graphs that are tried, from the application down.
-pub(super) const GRAPHS: [&[&str]; 18] = [
+pub(super) const GRAPHS: [&[&str]; 20] = [
     &[],
     &["segment"],
     &["sequence"],
@@ -28,6 +28,8 @@ pub(super) const GRAPHS: [&[&str]; 18] = [
     &["arq-nak"],
     &["segment", "sequence", "arq-nak", "checksum"],
     &["sequence", "arq-nak", "repeat", "fec-rs"],
+    &["arq-sr"],
+    &["segment", "arq-sr", "checksum"],
 ];
 
 const PATH_HEAD: usize = 5;

@@ -51,7 +51,13 @@ fn check_problems(errors: &Errors, data: &[u8]) {
 /// Chooses a protocol; it may be refused, but not fail.
 fn ask(attributes: &Attributes, session: &SessionFile) {
     let path = session.path.map_or_else(PathAssumption::default, |path| path.value).path();
-    let units = Units { len_mean: 1_000, len_max: 60_000, per_ks: 25_000, divisible: false };
+    let units = Units {
+        len_mean: 1_000,
+        len_max: 60_000,
+        per_ks: 25_000,
+        divisible: false,
+        is_paced: true,
+    };
     let setting = Setting { path, units, bound_bps: 10_000_000, useful_ns: u64::MAX };
     let used = Use::Played { playout_ns: None };
     let request = Request::new(attributes.clone(), setting, used);

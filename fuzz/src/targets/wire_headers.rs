@@ -7,7 +7,9 @@ use dacapo_wire::attribute::AttributeForm;
 use dacapo_wire::data::{self, Belongs, classify};
 use dacapo_wire::medium::Medium;
 use dacapo_wire::probe::{self, Probe};
-use dacapo_wire::{media, name, parity, retransmission, segment, sequence, text, unit};
+use dacapo_wire::{
+    acknowledgement, media, name, parity, retransmission, segment, sequence, text, unit,
+};
 
 /// A datagram as it comes to the port of a core.
 pub fn datagram(bytes: &[u8]) {
@@ -68,7 +70,7 @@ fn check_nearest(found: Option<u64>, expected: u64, low: u64, bits: u32) {
 pub fn headers(bytes: &[u8]) {
     let mut input = Input(bytes);
     let (kind, expected, bytes) = (input.u8(), input.u64(), input.rest());
-    oracle::bounded("a module's header", bytes.len(), || match kind % 5 {
+    oracle::bounded("a module's header", bytes.len(), || match kind % 6 {
         0 => {
             let Ok(header) = sequence::Header::parse(bytes) else { return };
             assert_eq!(bytes.get(..sequence::LEN), Some(&header.emit()[..]));
@@ -76,6 +78,7 @@ pub fn headers(bytes: &[u8]) {
             check_nearest(found, expected, header.number.into(), 32);
         }
         4 => asking(expected, bytes),
+        5 => acknowledging(expected, bytes),
         3 => {
             let Ok(header) = parity::Header::parse(bytes) else { return };
             assert_eq!(bytes.get(..parity::LEN), Some(&header.emit()[..]));
@@ -116,6 +119,23 @@ fn asking(expected: u64, bytes: &[u8]) {
         place = end;
     }
     assert!(place == said.len() && place <= retransmission::RANGES_MAX * retransmission::RANGE_LEN);
+}
+
+/// The header of acknowledgement, and what may follow it.
+fn acknowledging(expected: u64, bytes: &[u8]) {
+    let Ok(header) = acknowledgement::Header::parse(bytes) else { return };
+    assert_eq!(bytes.get(..acknowledgement::LEN), Some(&header.emit()[..]));
+    let found = acknowledgement::extend(header.number, expected);
+    check_nearest(found, expected, header.number.into(), 32);
+    let rest = bytes.get(acknowledgement::LEN..).unwrap_or_default();
+    let Ok((state, ranges)) = acknowledgement::said(rest) else { return };
+    let mut again = state.emit().to_vec();
+    for range in ranges {
+        assert!(range.count > 0);
+        again.extend(range.emit());
+    }
+    let most = acknowledgement::RANGES_MAX * acknowledgement::RANGE_LEN;
+    assert!(again == rest && again.len() <= acknowledgement::STATE_LEN + most);
 }
 
 /// One byte chooses an attribute or a medium.
@@ -198,6 +218,10 @@ pub fn headers_seeds() -> Vec<Vec<u8>> {
     let again = retransmission::Header { number: 77, kind: retransmission::Kind::Again(2) };
     let newest = retransmission::Header { kind: retransmission::Kind::Newest, ..again };
     let asked = retransmission::Header { number: 0, kind: retransmission::Kind::Asked };
+    let resent = acknowledgement::Header { number: 77, kind: acknowledgement::Kind::Sent(2) };
+    let said = acknowledgement::Header { number: 9, kind: acknowledgement::Kind::Acknowledged };
+    let state = acknowledgement::State { number: 8, attempt: 1, held_us: 700, duplicates: 3 };
+    let came = acknowledgement::Range { first: u32::MAX, count: 9 };
     let range = retransmission::Range { first: u32::MAX, count: 9, attempt: 15 };
     vec![
         seed(0, &number),
@@ -208,6 +232,8 @@ pub fn headers_seeds() -> Vec<Vec<u8>> {
         seed(4, &again.emit()),
         seed(4, &[&newest.emit()[..], &[0, 1, 2, 3]].concat()),
         seed(4, &[&asked.emit()[..], &range.emit(), &range.emit()].concat()),
+        seed(5, &resent.emit()),
+        seed(5, &[&said.emit()[..], &state.emit(), &came.emit(), &came.emit()].concat()),
     ]
 }
 

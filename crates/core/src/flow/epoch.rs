@@ -6,7 +6,7 @@ use crate::flow::chain::Chain;
 use crate::flow::tail::Tail;
 use crate::flow::{Context, FlowOut, ModuleMessage, fitted};
 use dacapo_base::Time;
-use dacapo_lift::{Built, Runner};
+use dacapo_lift::{Built, Property, Runner};
 use dacapo_packet::{Layout, Packet, Pool};
 use dacapo_wire::unit::{Header, Kind, Mark};
 use std::collections::VecDeque;
@@ -66,6 +66,12 @@ pub(crate) struct TxEpoch {
 }
 
 impl TxEpoch {
+    /// Whether a module keeps what was sent until it has come.
+    pub fn keeps_all(&self) -> bool {
+        let mut specs = self.runner.modules().map(|(spec, _)| spec);
+        specs.any(|spec| spec.provides.contains(&Property::NoLoss))
+    }
+
     pub fn new(number: u64, built: Built, label_rx: u32) -> Self {
         let layout = built.layout;
         let runner = built.into_runner();
@@ -133,6 +139,8 @@ impl TxEpoch {
 /// A unit that came through an epoch: its views, its place, and when its last packet arrived.
 #[derive(Debug)]
 pub(crate) struct Arrived {
+    /// The number of the epoch.
+    pub epoch: u64,
     pub chain: Chain,
     pub place: u64,
     pub time: Time,
@@ -258,7 +266,7 @@ impl RxEpoch {
         {
             self.place_max = self.place_max.max(place);
             let time = chain.iter().map(|packet| packet.time).max().unwrap_or(around.now);
-            return Some(Up::Data(Arrived { chain, place, time }));
+            return Some(Up::Data(Arrived { epoch: self.number, chain, place, time }));
         }
         let body = head.get(dacapo_wire::unit::LEN..).unwrap_or_default();
         let mark = header.ok().zip(Mark::parse(body).ok());

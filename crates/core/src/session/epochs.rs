@@ -14,11 +14,13 @@ use crate::flow::FlowParams;
 use crate::flow::epoch::{RxEpoch, TxEpoch};
 use crate::flow::receiver::Receiver;
 use crate::flow::sender::Sender;
+use crate::graphs::Graphs;
 use crate::labels::Target;
 use crate::port::Port;
 use dacapo_wire::change::{Mode, Prepare};
 use dacapo_wire::graph::GraphForm;
 use dacapo_wire::message::Message;
+use dacapo_wire::session::FlowOffer;
 
 impl Flow {
     /// Makes this end of it: its graph, its label, its access module.
@@ -43,7 +45,7 @@ impl Flow {
         let unit_len_max = offer.unit_len_max as usize;
         let built = graphs.build(&offer.graph, built_for, unit_len_max)?;
         let ordered = graphs.gives_order(offer.transport, &offer.graph);
-        let reliable = graphs.is_reliable(offer.transport);
+        let keeping = graphs.keeping(offer.transport, &offer.graph);
         // What this end has found out since, else what was agreed.
         let found = cx.peer.and_then(|peer| peer.data().settled_len());
         let found = found.filter(|_| !graphs.is_stream(offer.transport)).unwrap_or(len);
@@ -66,7 +68,7 @@ impl Flow {
                 let clock = cx.peer.and_then(|peer| peer.data().clock());
                 sink.handle_clock(clock.unwrap_or_default());
                 let epoch = RxEpoch::new(0, built, label, ordered);
-                let flow = Receiver::new(params, sink, epoch, reliable, now, queues);
+                let flow = Receiver::new(params, sink, epoch, keeping, now, queues);
                 FlowEnd::Receiver(Box::new(flow))
             }
         };
@@ -90,6 +92,7 @@ impl Flow {
         wanted.graph = graph.clone();
         cx.shared.graphs.check(&wanted, len)?;
         self.admits(&cx.shared.graphs, &graph)?;
+        keeps_as_much(&cx.shared.graphs, offer, &graph)?;
         let built = cx.shared.graphs.build(&graph, len_max, offer.unit_len_max as usize)?;
         let label = self.allot(cx, epoch)?;
         let mut prepare = Prepare {
@@ -148,6 +151,7 @@ impl Flow {
         graphs.check(&wanted, len)?;
         check_named(modules, &wanted.graph)?;
         self.admits(graphs, &wanted.graph)?;
+        keeps_as_much(graphs, &self.offer, &wanted.graph)?;
         let built = graphs.build(&wanted.graph, len, wanted.unit_len_max as usize)?;
         let ordered = graphs.gives_order(wanted.transport, &wanted.graph);
         let label = self.allot(cx, prepare.epoch)?;
@@ -166,6 +170,16 @@ impl Flow {
         let too_many = "labels, for flows with this peer or in all";
         label.ok_or_else(|| Error::new(Code::TooMany, too_many))
     }
+}
+
+/// Who waits for what is missing has decided so when the flow was set up.
+fn keeps_as_much(graphs: &Graphs, offer: &FlowOffer, graph: &GraphForm) -> Result<(), Error> {
+    let keeping = |graph| graphs.keeping(offer.transport, graph);
+    if keeping(graph) == keeping(&offer.graph) {
+        return Ok(());
+    }
+    let text = "a change between a graph that may lose units and one that may not";
+    Err(Error::new(Code::Unsupported, text))
 }
 
 /// The sender of a flow that can be changed from here.

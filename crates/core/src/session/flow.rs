@@ -222,8 +222,11 @@ impl Flow {
     /// Its source may have something again, or its sink room.
     pub fn wake(&mut self, now: Time, channels: &mut Channels) {
         self.hold_up(now, channels);
-        if let FlowEnd::Sender(sender) = &mut self.end {
-            sender.wake(now);
+        match &mut self.end {
+            FlowEnd::Sender(sender) => sender.wake(now),
+            // No channel was held up: what is sent again has its time anew.
+            FlowEnd::Receiver(receiver) if self.channel.is_none() => receiver.go_on(now),
+            _ => {}
         }
     }
 

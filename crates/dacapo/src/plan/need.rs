@@ -81,14 +81,14 @@ impl Need {
                     .unwrap_or(u32::MAX)
                     .saturating_add(HEAD_LEN);
                 let len_mean = mean.min(len_max);
-                Units { len_mean, len_max, per_ks, divisible: false }
+                Units { len_mean, len_max, per_ks, divisible: false, is_paced: true }
             }
             Some(Format::Audio(audio)) => {
                 let unit_len = SoundGrid::new(audio, u64::MAX, SOUND_LEN - HEAD_LEN).unit_len;
                 let per_ks = self.speed.raise(audio.bytes_per_second()).saturating_mul(1_000);
                 let per_ks = (per_ks / u64::from(unit_len.max(1))).max(1);
                 let len = unit_len + HEAD_LEN;
-                Units { len_mean: len, len_max: len, per_ks, divisible: true }
+                Units { len_mean: len, len_max: len, per_ks, divisible: true, is_paced: true }
             }
             None => self.raw_units(attributes),
         }
@@ -107,7 +107,8 @@ impl Need {
         let by_bits = throughput.and_then(|asked| asked.max.or(asked.min));
         let by_bits = by_bits.map(|bps| bps.saturating_mul(125) / u64::from(len_mean.max(1)));
         let per_ks = by_rate.or(by_bits).unwrap_or(RAW_PER_KS).max(1);
-        Units { len_mean, len_max, per_ks, divisible: false }
+        let is_paced = frame_rate.is_some_and(|asked| asked.max.is_some());
+        Units { len_mean, len_max, per_ks, divisible: false, is_paced }
     }
 
     /// Whether both ends hash units: media, unless the file says otherwise.

@@ -251,6 +251,10 @@ fn a_reader_who_is_slow_holds_a_reliable_flow_up_and_loses_nothing() {
     check_slow_reader(&over_a_path, "tcp");
     // What is hashed does not leave from where it lies.
     check_slow_reader(&over_a_path.replace("unit_max", "digest = true\nunit_max"), "tcp");
+    // A module keeps what is sent, and sends again what finds no room.
+    let pinned = over_a_path
+        .replace("unit_max", "graph = [\"segment\", \"arq-sr\"]\ntransport = \"udp\"\nunit_max");
+    check_slow_reader(&pinned, "udp");
     let secret = "confidentiality = \"required\", loss";
     check_slow_reader(&RELIABLE.replacen("loss", secret, 1), "quic");
 }

@@ -82,7 +82,7 @@ impl Trial<'_> {
     /// The points above a service, which must be few, legal and the same again.
     fn points(&self, below: &Service) -> Vec<Params> {
         let points = self.spec.profile.points(&self.setting, below);
-        if !(1..=POINTS_MAX).contains(&points.len()) {
+        if points.len() > POINTS_MAX {
             self.fail(&format!("{} points", points.len()));
         }
         for &(number, value) in points.iter().flat_map(Params::values) {
@@ -199,6 +199,7 @@ fn setting(random: &mut Random) -> Setting {
         len_max: len_mean.saturating_add(wide(random, 1 << 24) as u32),
         per_ks: 1 + figure(random, 100_000_000),
         divisible: random.chance(0.3),
+        is_paced: random.chance(0.7),
     };
     let useful_ns = if random.chance(0.3) { u64::MAX } else { wide(random, 4_000_000_000) };
     Setting { path, units, bound_bps: wide(random, 10_000_000_000), useful_ns }

@@ -3,4 +3,4 @@
 pub mod sequence;
 
 mod profile;
-mod window;
+pub(crate) mod window;

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Invariants: read-only views, in the order of their numbers, without a gap between them; at most
-//! [`TRAINS_MAX`] of them and [`BYTES_MAX`] bytes, of which the oldest go first.
+//! [`TRAINS_MAX`] of them and [`BYTES_MAX`] bytes: the oldest go first, or the caller adds no more.
 
 use dacapo_base::Time;
 use dacapo_packet::{Packet, Pool};
@@ -48,8 +48,25 @@ impl Kept {
             let Some(old) = self.pop() else { break };
             drop(old);
         }
-        self.bytes += len;
+        self.add(first, view, now);
+    }
+
+    /// Keeps a train as [`Kept::push`] does, for a caller who keeps within the bounds itself.
+    pub fn add(&mut self, first: u64, view: Packet, now: Time) {
+        self.bytes += view.payload_len();
         self.trains.push_back(Train { first, view, sent: now });
+    }
+
+    /// How many payload bytes are kept.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Gives back to `drop` what ends before `number`.
+    pub fn let_go_before(&mut self, number: u64, mut drop: impl FnMut(Packet)) {
+        while self.trains.front().is_some_and(|train| train.end() <= number) {
+            self.pop().into_iter().for_each(&mut drop);
+        }
     }
 
     /// When the oldest was sent.

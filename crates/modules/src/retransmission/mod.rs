@@ -1,6 +1,7 @@
 //! Retransmission: the receiver says what is missing, and the sender sends it again.
 
 pub mod nak;
+pub mod selective;
 
 mod gap;
 mod gaps;

@@ -268,7 +268,7 @@ pub fn lossy(loss_ppb: u64, burst_milli: u64, every: Duration) -> (Setting, Serv
         burst_milli,
     };
     let per_ks = 1_000_000_000_000 / every.as_nanos() as u64;
-    let units = Units { len_mean: 100, len_max: 100, per_ks, divisible: false };
+    let units = Units { len_mean: 100, len_max: 100, per_ks, divisible: false, is_paced: true };
     let figures = Figures {
         loss_ppb,
         loss_runs_ppb: loss_ppb * 1_000 / burst_milli,

@@ -16,7 +16,7 @@ fn draw(seed: u64) -> Drawn {
     let repair = Repair {
         module: ARQ_NAK,
         params: vec![(0, deadline_ms * 1_000_000)],
-        hold: Duration::from_millis(deadline_ms + 40),
+        hold: Some(Duration::from_millis(deadline_ms + 40)),
     };
     Drawn::with(seed, &mut random, repair)
 }

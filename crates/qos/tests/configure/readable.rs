@@ -210,7 +210,7 @@ fn setting(len_mean: u32, len_max: u32) -> Setting {
             loss_ppb: 5_000_000,
             burst_milli: 1_500,
         },
-        units: Units { len_mean, len_max, per_ks: 100_000, divisible: false },
+        units: Units { len_mean, len_max, per_ks: 100_000, divisible: false, is_paced: true },
         bound_bps: 0,
         useful_ns: u64::MAX,
     }

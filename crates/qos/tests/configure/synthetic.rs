@@ -334,6 +334,7 @@ fn setting(random: &mut Random) -> Setting {
         len_max: len_mean + random.below(most) as u32,
         per_ks: 1 + random.below(200_000),
         divisible: random.chance(0.3),
+        is_paced: random.chance(0.7),
     };
     let bound_bps = if random.chance(0.5) { 0 } else { 5_000_000 };
     Setting { path, units, bound_bps, useful_ns: u64::MAX }

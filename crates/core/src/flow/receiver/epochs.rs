@@ -9,6 +9,7 @@
 //! Invariants: at most [`EPOCHS_MAX`] live, in the order of their numbers and bases; `held_max`
 //! units are held, with what a graph gives at once; so many packets at most wait to be sent back.
 
+use super::Keeping;
 use super::settling::Boundary;
 use crate::flow::epoch::{Arrived, RxEpoch, Up};
 use crate::flow::{Context, FlowOut};
@@ -35,6 +36,8 @@ pub(crate) struct RxEpochs {
     /// What a graph has passed up and nobody has looked at.
     taken: VecDeque<Packet>,
     held_max: usize,
+    /// A module sees to it that everything comes: no unit that has come is let go.
+    keeps_all: bool,
     feedback_max: usize,
     /// The units before this one, of a flow that was joined while it ran, are not for this end;
     /// numbers count from here.
@@ -43,13 +46,14 @@ pub(crate) struct RxEpochs {
 
 impl RxEpochs {
     /// The first epoch, whose units begin at 0.
-    pub fn new(mut epoch: RxEpoch, now: Time, queues: &Queues) -> Self {
+    pub fn new(mut epoch: RxEpoch, now: Time, queues: &Queues, keeping: Keeping) -> Self {
         epoch.base = Some((0, now));
         Self {
             epochs: VecDeque::from([epoch]),
             feedback: VecDeque::new(),
             taken: VecDeque::new(),
             held_max: queues.held_units_max,
+            keeps_all: keeping == Keeping::Graph,
             feedback_max: queues.feedback_packets_max,
             first: 0,
         }
@@ -83,6 +87,12 @@ impl RxEpochs {
     #[inline]
     pub fn position(&self, number: u64) -> Option<usize> {
         self.epochs.iter().position(|epoch| epoch.number == number)
+    }
+
+    /// As many units of the epoch at this place are held as may be.
+    #[inline]
+    pub fn holds_enough(&self, at: usize) -> bool {
+        self.epochs.get(at).is_some_and(|epoch| epoch.held.len() >= self.held_max)
     }
 
     pub fn set_label_tx(&mut self, label: u32) {
@@ -218,7 +228,7 @@ impl RxEpochs {
         let epoch = &mut self.epochs[at];
         // What a graph gives at once has room: the epoch before is settled then.
         let is_settled_soon = at == 1 && epoch.base.is_some() && !may_come;
-        if is_settled_soon || epoch.held.len() < self.held_max {
+        if is_settled_soon || self.keeps_all || epoch.held.len() < self.held_max {
             epoch.held.push_back(arrived);
         } else {
             // It will be booked lost when its turn comes.

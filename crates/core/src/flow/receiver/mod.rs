@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Over a reliable transport what is sent arrives, however late: nothing is booked lost while the
-//! way is there and something comes.
+//! way is there and something comes. What comes so and finds no room at the sink waits here; once
+//! enough units do, packets are passed over before the graph, and so sent again.
 //!
 //! Invariants: a unit number is passed on or booked lost, once; at the end the ledger closes.
 
@@ -18,6 +19,7 @@ mod settling;
 #[cfg(test)]
 mod tests;
 mod tracker;
+mod waiting;
 
 pub(crate) use epochs::UNITS_MAX;
 
@@ -41,9 +43,22 @@ use settling::Settling;
 use std::ops::Range;
 use std::time::Duration;
 use tracker::{Accept, UnitTracker};
+use waiting::Waiting;
+
+/// What becomes of what is sent, while the way is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keeping {
+    /// It may be lost.
+    Nothing,
+    /// It arrives: the transport sees to that, and is held up where the sink has no room.
+    Transport,
+    /// It arrives: a module sees to that, and sends again what is passed over for want of room.
+    Graph,
+}
 
 pub(crate) struct Receiver {
     delivery: Delivery,
+    waiting: Waiting,
     epochs: RxEpochs,
     tracker: UnitTracker,
     settling: Settling,
@@ -55,15 +70,16 @@ impl Receiver {
         params: FlowParams,
         sink: Box<dyn Sink>,
         epoch: RxEpoch,
-        is_reliable: bool,
+        keeping: Keeping,
         now: Time,
         queues: Queues,
     ) -> Self {
         Self {
             delivery: Delivery::new(sink, now),
-            epochs: RxEpochs::new(epoch, now, &queues),
+            waiting: Waiting::new(keeping),
+            epochs: RxEpochs::new(epoch, now, &queues, keeping),
             tracker: UnitTracker::default(),
-            settling: Settling::new(is_reliable),
+            settling: Settling::new(keeping != Keeping::Nothing),
             account: RxAccount::new(&params),
         }
     }
@@ -147,6 +163,10 @@ impl Receiver {
         let at = self.epochs.position(number).filter(|_| !self.account.is_finished());
         let Some(at) = at else { return cx.pool.free(packet) };
         self.settling.handle_packet(cx.now);
+        if self.waiting.is_used() && (self.waiting.is_enough() || self.epochs.holds_enough(at)) {
+            // What finds no place is as good as lost, and so sent again.
+            return cx.pool.free(packet);
+        }
         self.epochs.handle_packet(cx, at, packet);
         self.pass_up(cx, at);
         self.epochs.tell(out);
@@ -158,6 +178,10 @@ impl Receiver {
     fn pass_up(&mut self, cx: &mut Context<'_>, at: usize) {
         let may_come = self.settling.may_come();
         while let Some(mut arrived) = self.epochs.poll_unit(cx, at, may_come) {
+            if self.waiting.must_wait(|| self.delivery.has_capacity()) {
+                self.waiting.push(arrived);
+                continue;
+            }
             self.pass(cx, at, &mut arrived);
             arrived.chain.free(cx.pool);
         }
@@ -236,8 +260,11 @@ impl Receiver {
     /// Settles old epochs as far as that can be done now, and ends the flow when all is accounted
     /// for.
     fn advance(&mut self, cx: &mut Context<'_>, path: PathTimes, out: &mut FlowOut) {
-        self.release(cx);
-        while let Some(between) = self.epochs.boundary() {
+        self.release(cx, false);
+        // What waits for room has come, and is of the first epoch.
+        while self.waiting.is_empty()
+            && let Some(between) = self.epochs.boundary()
+        {
             let is_complete = self.tracker.floor() >= between.base;
             let is_over = is_complete || self.epochs.has_first_ended();
             if !is_over && !self.settling.is_over(cx.now, &between, path) {
@@ -250,8 +277,15 @@ impl Receiver {
         }
     }
 
-    /// Passes on what waits in epochs that need not wait any more.
-    fn release(&mut self, cx: &mut Context<'_>) {
+    /// Passes on what waits for room (`is_all`: whether that is there or not), and what waits in
+    /// epochs that need not wait any more.
+    fn release(&mut self, cx: &mut Context<'_>, is_all: bool) {
+        while let Some(mut arrived) = self.waiting.pop(|| is_all || self.delivery.has_capacity()) {
+            if let Some(at) = self.epochs.position(arrived.epoch) {
+                self.pass(cx, at, &mut arrived);
+            }
+            arrived.chain.free(cx.pool);
+        }
         for at in 0..self.epochs.len() {
             if self.epochs.has_released(at) {
                 self.pass_held(cx, at);
@@ -269,6 +303,7 @@ impl Receiver {
     /// The first epoch is over: what it still holds goes up, the rest of it is lost.
     fn settle_first(&mut self, cx: &mut Context<'_>, base: u64, out: &mut FlowOut) {
         self.drain(cx, 0);
+        self.release(cx, true);
         self.lose_below(cx.now, base);
         let Some(mut old) = self.epochs.remove_first(cx) else { return };
         old.tell(out);
@@ -281,7 +316,7 @@ impl Receiver {
         }));
         out.events.push(FlowEvent::Retire(old.label_rx));
         out.events.extend(self.epochs.first_number().map(|epoch| FlowEvent::Changed { epoch }));
-        self.release(cx);
+        self.release(cx, false);
     }
 
     fn drain(&mut self, cx: &mut Context<'_>, at: usize) {
@@ -291,6 +326,8 @@ impl Receiver {
 
     /// Everything that is here goes up; a module that panics meanwhile is told before the account.
     fn drain_all(&mut self, cx: &mut Context<'_>, out: &mut FlowOut) {
+        self.waiting.end();
+        self.release(cx, true);
         for at in 0..self.epochs.len() {
             self.drain(cx, at);
             if self.epochs.has_base(at) {
@@ -395,8 +432,12 @@ impl Receiver {
 
     pub fn next_deadline(&self, path: PathTimes) -> Option<Time> {
         let between = self.epochs.boundary();
+        let between = between.filter(|_| self.waiting.is_empty());
         let over_at = between.and_then(|between| self.settling.over_at(&between, path));
         let next = earlier(earlier(self.delivery.due(), self.epochs.due()), over_at);
+        // Woken because there is room again: at once.
+        let has_room = !self.waiting.is_empty() && self.delivery.has_capacity();
+        let next = if has_room { Some(Time::ZERO) } else { next };
         if self.account.is_finished() {
             return next;
         }
@@ -447,6 +488,7 @@ impl Receiver {
 
     /// Gives every view back.
     pub fn flush(&mut self, cx: &mut Context<'_>) {
+        self.waiting.flush(cx.pool);
         self.epochs.flush(cx);
     }
 }

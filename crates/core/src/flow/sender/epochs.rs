@@ -297,7 +297,14 @@ impl TxEpochs {
             Change::Prepared { deadline, .. } if *deadline <= cx.now => {
                 self.abort(Error::new(Code::NoAnswer, "the receiver was not ready in 5 s"), out);
             }
-            Change::Draining { deadline, .. } if *deadline <= cx.now => self.destroy_old(cx, out),
+            Change::Draining { old, deadline, .. } if *deadline <= cx.now => {
+                if old.keeps_all() {
+                    // The receiver waits for all of it; DONE, or the end of the flow, is its end.
+                    *deadline = cx.now + DRAIN_MAX;
+                } else {
+                    self.destroy_old(cx, out);
+                }
+            }
             Change::Draining { old, ends, next_end, .. } => {
                 old.runner.handle_timeout(cx);
                 if *ends < ENDS_MAX && *next_end <= cx.now {

@@ -342,6 +342,8 @@ impl Sender {
         let Some(ledger) = self.account.check(report) else { return false };
         // It covers every epoch: END may have overtaken the DONE of the last change.
         self.epochs.destroy_old(cx, out);
+        // Modules have nothing more to keep for it, nor to ask.
+        self.epochs.flush(cx);
         self.account.settle(ledger, report, out);
         true
     }

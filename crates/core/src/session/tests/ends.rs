@@ -3,7 +3,7 @@
 use super::*;
 use crate::fanout::{FanOutMember, Fed};
 use crate::flow::epoch::{RxEpoch, TxEpoch};
-use crate::flow::receiver::Receiver;
+use crate::flow::receiver::{Keeping, Receiver};
 use crate::flow::sender::{Pace, Sender};
 use crate::flow::tests::{Bench, PARAMS, Say, empty_graph, slow_graph, told};
 use crate::flow::{FlowOut, Lost, PathTimes};
@@ -32,7 +32,14 @@ fn sender(bench: &Bench, source: &Scripted) -> FlowEnd {
 fn receiver(bench: &Bench, sink: &Basket) -> FlowEnd {
     let (epoch, sink) = (RxEpoch::new(0, empty_graph(), 11, true), sink.boxed());
     let queues = Queues::default();
-    FlowEnd::Receiver(Box::new(Receiver::new(PARAMS, sink, epoch, true, bench.now, queues)))
+    FlowEnd::Receiver(Box::new(Receiver::new(
+        PARAMS,
+        sink,
+        epoch,
+        Keeping::Transport,
+        bench.now,
+        queues,
+    )))
 }
 
 fn member() -> FlowEnd {

@@ -1,6 +1,7 @@
 //! When a session is due, what it waits for, how it ends before its time.
 
 use super::*;
+use crate::flow::receiver::Keeping;
 use crate::flow::tests::{Say, slow_graph};
 use crate::flow::{FlowOut, FlowSeen, ModuleMessage, ModulesTold};
 use crate::peer::tests::narrow;
@@ -353,7 +354,14 @@ fn a_message_of_a_module_of_the_peer_reaches_ours_in_the_epoch_that_is_meant() {
     let epoch = crate::flow::epoch::RxEpoch::new(0, slow_graph(ms(1), 1), 11, true);
     let (sink, queues) = (Basket::new().boxed(), crate::queues::Queues::default());
     let params = crate::flow::tests::PARAMS;
-    let it = crate::flow::receiver::Receiver::new(params, sink, epoch, true, rig.now, queues);
+    let it = crate::flow::receiver::Receiver::new(
+        params,
+        sink,
+        epoch,
+        Keeping::Transport,
+        rig.now,
+        queues,
+    );
     rig.session.on_flow(0, |flow| flow.end = crate::session::FlowEnd::Receiver(Box::new(it)));
     let control = |epoch, payload: &[u8]| {
         let payload = payload.to_vec();

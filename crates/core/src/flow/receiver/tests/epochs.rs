@@ -1,6 +1,7 @@
 //! The epochs part of a receiver, in each of its states.
 
 use crate::flow::epoch::RxEpoch;
+use crate::flow::receiver::Keeping;
 use crate::flow::receiver::epochs::RxEpochs;
 use crate::flow::tests::{Bench, at, empty_graph, ms, slow_graph};
 use crate::queues::Queues;
@@ -21,7 +22,7 @@ impl Rig {
     fn new(ordered: bool) -> Self {
         let bench = Bench::new();
         let queues = Queues { held_units_max: 2, feedback_packets_max: 2, ..Queues::default() };
-        let epochs = RxEpochs::new(epoch(0, ordered), bench.now, &queues);
+        let epochs = RxEpochs::new(epoch(0, ordered), bench.now, &queues, Keeping::Nothing);
         Self { bench, epochs }
     }
 
@@ -233,7 +234,7 @@ fn so_much_waits_to_be_sent_back_and_has_the_label_of_the_sender() {
     let mut rig = Rig::new(true);
     let queues = Queues { feedback_packets_max: 2, ..Queues::default() };
     let graph = RxEpoch::new(0, slow_graph(ms(5), 9), 10, true);
-    rig.epochs = RxEpochs::new(graph, at(1_000), &queues);
+    rig.epochs = RxEpochs::new(graph, at(1_000), &queues, Keeping::Nothing);
     rig.epochs.set_label_tx(77);
     assert_eq!(rig.epochs.patience(), ms(5));
     let mut control = |index| {

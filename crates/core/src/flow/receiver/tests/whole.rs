@@ -4,11 +4,13 @@ use super::end_of;
 use crate::error::{Code, Error};
 use crate::flow::PathTimes;
 use crate::flow::epoch::RxEpoch;
-use crate::flow::receiver::Receiver;
+use crate::flow::receiver::waiting::UNITS_MAX;
+use crate::flow::receiver::{Keeping, Receiver};
 use crate::flow::tests::{Basket, Bench, PARAMS, empty_graph, ms, told};
 use crate::flow::{FlowOut, Lost};
 use crate::port::Ending;
 use crate::queues::Queues;
+use dacapo_base::Time;
 use dacapo_wire::session::End;
 use dacapo_wire::unit::Kind;
 
@@ -24,10 +26,15 @@ struct Rig {
 
 impl Rig {
     fn new(ordered: bool, reliable: bool) -> Self {
+        let keeping = if reliable { Keeping::Transport } else { Keeping::Nothing };
+        Self::keeping(ordered, keeping)
+    }
+
+    fn keeping(ordered: bool, keeping: Keeping) -> Self {
         let (bench, basket) = (Bench::new(), Basket::new());
         let epoch = RxEpoch::new(0, empty_graph(), 10, ordered);
         let (sink, queues) = (basket.boxed(), Queues::default());
-        let receiver = Receiver::new(PARAMS, sink, epoch, reliable, bench.now, queues);
+        let receiver = Receiver::new(PARAMS, sink, epoch, keeping, bench.now, queues);
         Self { bench, basket, receiver, out: FlowOut::default(), ordered }
     }
 
@@ -190,6 +197,33 @@ fn over_a_reliable_transport_what_is_missing_is_waited_for_while_the_way_is_ther
     rig.receiver.lose(&mut rig.bench.cx(), Lost::Way, &error, &mut rig.out);
     assert!(rig.told().is_empty());
     assert_eq!(rig.basket.ending(), Some(Ending::Abnormal(error.to_string())));
+}
+
+#[test]
+fn what_a_module_keeps_waits_for_room_and_too_much_of_it_is_passed_over() {
+    let mut rig = Rig::keeping(true, Keeping::Graph);
+    assert_eq!(rig.come(0, 0), [0]);
+    rig.basket.with(|seen| seen.has_capacity = false);
+    let most = UNITS_MAX as u64 + 9;
+    assert!((1..most).all(|place| rig.come(0, place).is_empty()));
+    assert_eq!(rig.receiver.ledger().delivered, 1);
+    assert!(rig.timeout().is_empty(), "there is no room yet");
+    rig.basket.with(|seen| seen.has_capacity = true);
+    assert_eq!(rig.receiver.next_deadline(PATH), Some(Time::ZERO), "at once");
+    assert_eq!(rig.timeout(), (1..=UNITS_MAX as u64).collect::<Vec<_>>());
+    let again = UNITS_MAX as u64 + 1;
+    assert_eq!(rig.come(0, again), [again], "what was passed over comes again");
+    rig.basket.with(|seen| seen.has_capacity = false);
+    assert!(rig.come(0, again + 1).is_empty());
+    rig.end(end_of(again + 5));
+    rig.receiver.lose(
+        &mut rig.bench.cx(),
+        Lost::Way,
+        &Error::new(Code::ContactLost, "gone"),
+        &mut rig.out,
+    );
+    assert_eq!(rig.basket.numbers(), [again + 1], "at the end what is here goes up");
+    assert_eq!(rig.bench.pool.live_views(), 0);
 }
 
 #[test]

@@ -1,0 +1,84 @@
+//! [`Waiting`]: units that have come up and for which the sink has no room, where a module of the
+//! graph sees to it that none is lost.
+//!
+//! ```text
+//!   graph --> 7 8 9 --> sink, when it has room
+//!   packets --x         passed over before the graph where enough wait, and so sent again
+//! ```
+//!
+//! Invariant: in the order in which they came up.
+
+use super::Keeping;
+use crate::flow::epoch::Arrived;
+use dacapo_packet::Pool;
+use std::collections::VecDeque;
+
+/// How many units, and bytes of them, wait before packets are passed over.
+pub(super) const UNITS_MAX: usize = 256;
+const BYTES_MAX: usize = 4 << 20;
+
+pub(super) struct Waiting {
+    units: VecDeque<Arrived>,
+    bytes: usize,
+    is_used: bool,
+    /// All of them are to be passed on, whatever room there is.
+    is_over: bool,
+}
+
+impl Waiting {
+    pub fn new(keeping: Keeping) -> Self {
+        let is_used = keeping == Keeping::Graph;
+        Self { units: VecDeque::new(), bytes: 0, is_used, is_over: false }
+    }
+
+    /// Whether units may have to wait at all.
+    #[inline]
+    pub fn is_used(&self) -> bool {
+        self.is_used
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.units.is_empty()
+    }
+
+    /// As many wait as should.
+    #[inline]
+    pub fn is_enough(&self) -> bool {
+        self.units.len() >= UNITS_MAX || self.bytes >= BYTES_MAX
+    }
+
+    /// Whether what comes up must wait: for what waits already, or for room.
+    #[inline]
+    pub fn must_wait(&self, has_room: impl FnOnce() -> bool) -> bool {
+        self.is_used && !self.is_over && !(self.units.is_empty() && has_room())
+    }
+
+    pub fn push(&mut self, arrived: Arrived) {
+        self.bytes += arrived.chain.unit_len();
+        self.units.push_back(arrived);
+    }
+
+    /// The next that is to be passed on, where there is room.
+    pub fn pop(&mut self, has_room: impl FnOnce() -> bool) -> Option<Arrived> {
+        if self.units.is_empty() || !has_room() {
+            return None;
+        }
+        let arrived = self.units.pop_front()?;
+        self.bytes -= arrived.chain.unit_len();
+        Some(arrived)
+    }
+
+    /// From now on nothing waits for room.
+    pub fn end(&mut self) {
+        self.is_over = true;
+    }
+
+    /// Gives every view back.
+    pub fn flush(&mut self, pool: &mut Pool) {
+        for mut arrived in self.units.drain(..) {
+            arrived.chain.free(pool);
+        }
+        self.bytes = 0;
+    }
+}

@@ -1,0 +1,182 @@
+//! What `arq-sr` does to what is predicted: no losses, and what waits for them is later.
+//!
+//! ```text
+//!   sent     1 x . . . . . 2'          2 is lost: it comes a round later, and so does
+//!   up       1             2 3 4 5 6 7   what came behind it meanwhile
+//!                |<-round->|
+//! ```
+
+use super::receiving::{ACK_AFTER, ACK_PACKETS};
+use crate::arithmetic::{
+    MILLISECOND, ONE_IN_HUNDRED, both, packets_per_unit, part, ratio, unit_bytes,
+};
+use dacapo_lift::{Cost, Figures, PPB, Params, Profile, Service, Setting};
+
+/// Default, measured by `dacapo bench cost` on Intel Xeon.
+const COST: Cost = Cost { train_ps: 41_000, packet_ps: 20_200, byte_ps: 1, wire_milli: 0 };
+
+/// How often a packet is sent, at the most that is reckoned with.
+const TRIES_MAX: u32 = 8;
+
+/// How much later than a round trip a probe leaves.
+const PROBED: u64 = MILLISECOND + ACK_AFTER.as_nanos() as u64;
+
+/// No delay beyond that is told from others: 100 s.
+const LATE_MAX: u64 = 100_000 * MILLISECOND;
+
+/// How often a packet leaves, at the most that costs are reckoned with: three in four are lost.
+const COPIES_MAX: u64 = 4;
+
+#[derive(Debug)]
+pub(super) struct Acknowledged;
+
+impl Profile for Acknowledged {
+    /// Nothing slows its sender down but its own window, so it is proposed only where a flow has
+    /// units of its own pace: not where they fill half of what the flow may send or the path takes.
+    fn points(&self, setting: &Setting, _: &Service) -> Vec<Params> {
+        let load = setting.units.per_ks.saturating_mul(unit_bytes(&setting.units));
+        let most = [setting.bound_bps, setting.path.rate_bps].into_iter().filter(|bps| *bps > 0);
+        let half = most.min().unwrap_or(u64::MAX) / 2;
+        let leaves_room = setting.units.is_paced && ratio(load, 8, 1_000) < half;
+        if leaves_room { vec![Params::new()] } else { Vec::new() }
+    }
+
+    /// Nothing is lost, but what comes when it is of no use any more.
+    fn figures(&self, _: &Params, setting: &Setting, below: &Service) -> Figures {
+        let figures = below.figures;
+        let repair = Repair::of(setting, below);
+        let loss = repair.share_later(setting.spare_ns(&figures));
+        let delay = repair.later_than_one_in_hundred();
+        let jitter = if figures.loss_ppb > 0 { repair.trip.saturating_mul(2) } else { 0 };
+        Figures {
+            loss_ppb: loss,
+            loss_runs_ppb: figures.loss_runs_ppb.min(loss),
+            delay_ns: figures.delay_ns.saturating_add(delay),
+            jitter_ns: figures.jitter_ns.saturating_add(jitter.max(delay)),
+            rate_bps: part(figures.rate_bps, 1_000, again_milli(figures.loss_ppb)),
+        }
+    }
+
+    fn cost(&self, _: &Params) -> Cost {
+        COST
+    }
+
+    /// Itself, and as often again as is reckoned with.
+    fn copies(&self, _: &Params) -> u64 {
+        COPIES_MAX
+    }
+
+    /// Acknowledgements cost as much as other packets.
+    fn packets_milli(&self, _: &Params, setting: &Setting) -> u64 {
+        let after = ratio(apart(setting), 1_000, ACK_AFTER.as_nanos() as u64);
+        let said = after.clamp(1_000 / ACK_PACKETS as u64, 1_000);
+        (again_milli(setting.path.loss_ppb) + said).min(COPIES_MAX * 1_000)
+    }
+}
+
+/// How far packets are apart on average, in ns, as full as they can be.
+fn apart(setting: &Setting) -> u64 {
+    let packets = packets_per_unit(&setting.units, setting.path.datagram_len);
+    ratio(1_000, 1_000_000_000, setting.units.per_ks.saturating_mul(packets)).max(1)
+}
+
+/// How many packets leave for a thousand, where so many are lost: no more than [`COPIES_MAX`]
+/// times as many are reckoned with.
+fn again_milli(loss_ppb: u64) -> u64 {
+    let loss = loss_ppb.min(PPB);
+    let again = ratio(loss, 1_000, (PPB - loss).max(1));
+    again.saturating_add(1_000).min(COPIES_MAX * 1_000)
+}
+
+/// The lengths of runs of losses that are reckoned with, in thousandths of the mean, and how many
+/// of a thousand runs are so long: about what lengths without a memory are.
+const RUNS: [(u64, u64); 4] = [(310, 500), (1_100, 300), (2_200, 150), (4_000, 50)];
+
+/// What repairing takes.
+struct Repair {
+    /// The share of packets that are lost, in ppb; a packet that is sent again is, too.
+    loss: u64,
+    /// The share at which a run of losses begins, in ppb.
+    begins: u64,
+    /// The mean length of a run, in thousandths of packets.
+    burst_milli: u64,
+    apart: u64,
+    /// A round trip.
+    trip: u64,
+    /// Nothing else leaves for so long that it is probed for first.
+    is_silent: bool,
+}
+
+impl Repair {
+    fn of(setting: &Setting, below: &Service) -> Self {
+        let path = &setting.path;
+        let apart = apart(setting);
+        let figures = &below.figures;
+        let trip = figures.delay_ns.saturating_add(path.delay_ns).saturating_add(figures.jitter_ns);
+        let loss = figures.loss_ppb.min(PPB);
+        let burst_milli = path.burst_milli.max(1_000);
+        let begins = ratio(loss, 1_000, burst_milli);
+        Self {
+            loss,
+            begins,
+            burst_milli,
+            apart,
+            trip,
+            is_silent: apart > trip.saturating_add(PROBED),
+        }
+    }
+
+    /// How long after the first of a run of losses left its last one leaves again: when one behind
+    /// it is acknowledged, and a quarter of a round trip is over.
+    fn seen(&self, run_milli: u64) -> u64 {
+        if self.is_silent {
+            return self.trip.saturating_add(PROBED);
+        }
+        let run = ratio(self.apart, run_milli, 1_000);
+        let overdue = run.saturating_add(self.trip / 4).saturating_sub(self.apart);
+        self.trip.saturating_add(overdue.max(run.saturating_add(MILLISECOND)))
+    }
+
+    /// The share of packets that come more than `late` later, in ppb: of each run those lost
+    /// themselves, and those behind them that wait as long. What is sent again leaves at once, and
+    /// is lost again as one.
+    fn share_later(&self, late: u64) -> u64 {
+        let again = if self.is_silent { self.trip } else { self.seen(self.burst_milli) };
+        let mut share = 0_u64;
+        for (len, of_thousand) in RUNS {
+            let run_milli = ratio(self.burst_milli, len, 1_000).max(1_000);
+            let mut came = self.seen(run_milli);
+            let mut runs = ratio(self.begins, of_thousand, 1_000);
+            let mut counted = 0;
+            for _ in 0..TRIES_MAX {
+                // Where each of the packets begins to wait does not fall on the time asked for.
+                let late_milli = part(came.saturating_sub(late), 1_000, self.apart);
+                let late_milli = late_milli.saturating_add(500 * u64::from(late_milli > 0));
+                share = share.saturating_add(part(runs, late_milli - counted, 1_000));
+                counted = late_milli;
+                (runs, came) = (both(runs, self.loss), came.saturating_add(again));
+                if runs == 0 {
+                    break;
+                }
+            }
+        }
+        share.min(PPB)
+    }
+
+    /// How much later 99 of 100 come.
+    fn later_than_one_in_hundred(&self) -> u64 {
+        if self.share_later(0) < ONE_IN_HUNDRED {
+            return 0;
+        }
+        let (mut short, mut long) = (0, self.seen(8 * self.burst_milli));
+        while self.share_later(long) >= ONE_IN_HUNDRED && long < LATE_MAX {
+            (short, long) = (long, long.saturating_mul(2));
+        }
+        while long - short > MILLISECOND / 2 {
+            let middle = short.midpoint(long);
+            let is_late = self.share_later(middle) >= ONE_IN_HUNDRED;
+            *(if is_late { &mut short } else { &mut long }) = middle;
+        }
+        long
+    }
+}

@@ -1,0 +1,251 @@
+//! [`Receiving`]: what has come and waits for what is before it, and what is said of it.
+//!
+//! ```text
+//!   come    1 2 . . 5 6 . 8      up: 1 2     next = 3, ranges [5, 7) [8, 9)
+//! ```
+//!
+//! What came lately is said first, in [`SAID_TIMES`] acknowledgements, for some of those are lost;
+//! then what is newest.
+//!
+//! Invariants: numbers go up in order, each once; `holes` are the numbers from the next one to
+//! `high` that have not come.
+
+use super::holes::Holes;
+use crate::copying::Copier;
+use crate::ordering::window::{Place, Window};
+use crate::runs::up_or_drop;
+use dacapo_base::{Time, earlier};
+use dacapo_lift::{Cx, DropReason, Verdict};
+use dacapo_packet::{Kind as PacketKind, Packet};
+use dacapo_wire::acknowledgement::{
+    Header, Kind, LEN, RANGE_LEN, RANGES_MAX, Range as Said, STATE_LEN, State, extend,
+};
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::time::Duration;
+
+/// How many packets are acknowledged at once.
+pub(super) const ACK_PACKETS: usize = 64;
+
+/// After how long fewer are (RFC 9000, section 13.2.1, says 25 ms).
+pub(super) const ACK_AFTER: Duration = Duration::from_millis(20);
+
+/// The same where something is missing, or came twice.
+const ACK_SOON: Duration = Duration::from_millis(1);
+
+/// In how many acknowledgements a number is said that came out of order.
+const SAID_TIMES: u8 = 3;
+
+/// How many such numbers are remembered.
+const RECENT_MAX: usize = 64;
+
+#[derive(Debug)]
+pub(super) struct Receiving {
+    window: Window,
+    /// The first number that is above all that has come.
+    high: u64,
+    holes: Holes,
+    /// Numbers that came out of order lately, and how often they are to be said yet.
+    recent: VecDeque<(u64, u8)>,
+    /// What came last, and when.
+    last: Option<(u32, u8, Time)>,
+    duplicates: u32,
+    /// How many have come that are not acknowledged.
+    pending: usize,
+    due: Option<Time>,
+    ranges: Vec<Range<u64>>,
+    bytes: Vec<u8>,
+}
+
+impl Receiving {
+    pub fn new() -> Self {
+        Self {
+            window: Window::new(),
+            high: 0,
+            holes: Holes::default(),
+            recent: VecDeque::new(),
+            last: None,
+            duplicates: 0,
+            pending: 0,
+            due: None,
+            ranges: Vec::new(),
+            bytes: Vec::new(),
+        }
+    }
+
+    /// Takes a run of packets that begins with this header; `None` where they are to be taken one
+    /// by one.
+    pub fn take(
+        &mut self,
+        cx: &mut Cx<'_>,
+        copier: &Copier,
+        (low, attempt): (u32, u8),
+        slot: &mut Packet,
+    ) -> Option<Verdict> {
+        let Some(number) = extend(low, self.window.next()) else {
+            return Some(Verdict::Drop(DropReason::Malformed));
+        };
+        let count = slot.segment_count();
+        let place = self.window.place_run(number, count);
+        if place.is_none() && count > 1 {
+            return None;
+        }
+        let place = place.unwrap_or_else(|| self.window.place(number));
+        if cx.pool.pull_head(slot, LEN).is_err() || place == Place::Beyond {
+            return Some(Verdict::Drop(DropReason::Malformed));
+        }
+        self.last = Some((low.wrapping_add(count as u32 - 1), attempt, cx.now()));
+        self.pending += count;
+        let verdict = match place {
+            Place::Next => self.pass(cx, number, slot),
+            Place::Ahead(ahead) => self.keep(cx, ahead, slot),
+            _ => {
+                self.duplicates = self.duplicates.wrapping_add(1);
+                self.due = earlier(self.due, Some(cx.now() + ACK_SOON));
+                Verdict::Drop(DropReason::Duplicate)
+            }
+        };
+        self.plan(cx, copier);
+        Some(verdict)
+    }
+
+    /// These have come.
+    fn note(&mut self, range: &Range<u64>) {
+        self.holes.remove(range, |_| ());
+        if range.end > self.high {
+            self.holes.add(self.high..range.start.max(self.high));
+            self.high = range.end;
+        }
+    }
+
+    /// The packet or train that was waited for, and those that waited for it.
+    fn pass(&mut self, cx: &mut Cx<'_>, number: u64, slot: &mut Packet) -> Verdict {
+        let count = slot.segment_count() as u64;
+        self.note(&(number..number + count));
+        (0..count).for_each(|_| self.window.advance());
+        if self.window.held() == 0 {
+            return Verdict::Forward;
+        }
+        // The effects of a call go before its slot, so the packet itself must be one of them.
+        up_or_drop(cx, slot.take());
+        while let Some(packet) = self.window.release() {
+            up_or_drop(cx, packet);
+        }
+        Verdict::Held
+    }
+
+    fn keep(&mut self, cx: &mut Cx<'_>, ahead: usize, slot: &mut Packet) -> Verdict {
+        // One that is missing must find room, too; what is not taken is sent again.
+        if cx.pool.is_scarce(slot.payload_len()) {
+            return Verdict::Drop(DropReason::NoMemory);
+        }
+        let mut packet = slot.take();
+        if packet.time == Time::ZERO {
+            packet.time = cx.now();
+        }
+        // A small view must not pin the large body that a burst arrived in; without memory it does.
+        let _ = cx.pool.settle(&mut packet);
+        let number = self.window.next() + ahead as u64;
+        self.note(&(number..number + packet.segment_count() as u64));
+        self.window.hold(ahead, packet);
+        if self.recent.len() == RECENT_MAX {
+            self.recent.pop_front();
+        }
+        self.recent.push_back((number, SAID_TIMES));
+        Verdict::Held
+    }
+
+    /// Acknowledges now what are enough, and the others soon.
+    fn plan(&mut self, cx: &mut Cx<'_>, copier: &Copier) {
+        if self.pending >= ACK_PACKETS {
+            return self.acknowledge(cx, copier);
+        }
+        let after = if self.holes.is_empty() { ACK_AFTER } else { ACK_SOON };
+        self.due = earlier(self.due, Some(cx.now() + after));
+    }
+
+    pub fn due(&self) -> Option<Time> {
+        self.due
+    }
+
+    /// The time has come that [`Receiving::due`] said, or not yet.
+    pub fn look(&mut self, cx: &mut Cx<'_>, copier: &Copier) {
+        if self.due.is_some_and(|at| at <= cx.now()) {
+            self.acknowledge(cx, copier);
+        }
+    }
+
+    fn acknowledge(&mut self, cx: &mut Cx<'_>, copier: &Copier) {
+        (self.pending, self.due) = (0, None);
+        let Some((number, attempt, came)) = self.last else { return };
+        let held_us = u32::try_from(cx.now().since(came).as_micros()).unwrap_or(u32::MAX);
+        let state = State { number, attempt, held_us, duplicates: self.duplicates };
+        self.find_ranges();
+        self.bytes.clear();
+        self.bytes.extend(state.emit());
+        for range in &self.ranges {
+            let count = u16::try_from(range.end - range.start).unwrap_or(u16::MAX);
+            self.bytes.extend(Said { first: range.start as u32, count }.emit());
+        }
+        debug_assert!(self.bytes.len() <= STATE_LEN + RANGES_MAX * RANGE_LEN);
+        let header = Header { number: self.window.next() as u32, kind: Kind::Acknowledged };
+        tell(cx, copier, &header, &self.bytes);
+    }
+
+    /// What has come behind the next number: first that of which something came lately.
+    fn find_ranges(&mut self) {
+        let (low, high) = (self.window.next(), self.high);
+        self.ranges.clear();
+        for (number, times) in self.recent.iter_mut().rev() {
+            *times -= 1;
+            if *number > low && self.ranges.len() < RANGES_MAX {
+                let range = self.holes.between(*number, low, high);
+                if !self.ranges.contains(&range) {
+                    self.ranges.push(range);
+                }
+            }
+        }
+        self.recent.retain(|(number, times)| *times > 0 && *number > low);
+        let mut end = high;
+        for hole in self.holes.iter().rev() {
+            if self.ranges.len() == RANGES_MAX {
+                break;
+            }
+            let range = hole.end..end;
+            if !range.is_empty() && !self.ranges.contains(&range) {
+                self.ranges.push(range);
+            }
+            end = hole.start;
+        }
+    }
+
+    /// Gives up what waits, and tells what it waited for.
+    pub fn flush(&mut self, cx: &mut Cx<'_>) {
+        for packet in self.window.drain() {
+            cx.discard(packet, DropReason::Shutdown);
+        }
+        let missing: u64 = self.holes.iter().map(|hole| hole.end - hole.start).sum();
+        if missing > 0 {
+            cx.report_lost(missing);
+        }
+        self.holes.clear();
+        self.recent.clear();
+        (self.pending, self.due) = (0, None);
+        self.window.begin_at(self.high);
+    }
+}
+
+/// Sends a packet of this module's own.
+fn tell(cx: &mut Cx<'_>, copier: &Copier, header: &Header, bytes: &[u8]) {
+    let Ok(mut packet) = copier.make(cx.pool, bytes) else {
+        return cx.not_made(1, DropReason::NoMemory);
+    };
+    packet.set_kind(PacketKind::Parity);
+    packet.time = cx.now();
+    if cx.pool.put_head(&mut packet, |_| header.emit()).is_err() {
+        return cx.discard(packet, DropReason::TooLarge);
+    }
+    if let Err(packet) = cx.emit_down(packet) {
+        cx.discard(packet, DropReason::Overflow);
+    }
+}

@@ -1,0 +1,288 @@
+//! [`Sending`]: what is kept until it is acknowledged, and when it is sent again.
+//!
+//! ```text
+//!   down     1 2 3 4            2'             5 |<-- probe after -->| 5'
+//!   heard              1, 3..4                                           1..5
+//! ```
+//!
+//! What packets that left later have overtaken for a quarter of a round trip is lost (RFC 8985,
+//! RACK); where nothing is heard, the last and the first that are missing are sent again, less and
+//! less often (tail loss probe; RFC 9002, section 6.2).
+//!
+//! Invariants: nothing is let go before it is acknowledged; no more than [`WINDOW`] packets
+//! and about [`BYTES_MAX`] bytes are outstanding; at most [`AGAIN_MAX`] packets are sent again at
+//! once.
+
+use super::super::kept::{BYTES_MAX, Kept};
+use super::super::round_trip::RoundTrip;
+use super::outstanding::Outstanding;
+use super::receiving::ACK_AFTER;
+use crate::copying::Copier;
+use crate::ordering::window::WINDOW;
+use dacapo_base::{Time, earlier};
+use dacapo_lift::{Cx, DropReason};
+use dacapo_packet::Packet;
+use dacapo_wire::acknowledgement::{Header, Kind, Range as Said, State, extend};
+use std::ops::Range;
+use std::time::Duration;
+
+/// How many packets are sent again at once; the others follow after [`SOON`].
+const AGAIN_MAX: u64 = 256;
+
+/// How often a packet is sent again on average at most: three in four are lost then.
+const AGAIN_PARTS: u64 = 3;
+
+/// When what could not be sent again is tried anew.
+const SOON: Duration = Duration::from_millis(1);
+
+/// What a round trip takes while nobody knows.
+pub(super) const UNKNOWN: Duration = Duration::from_millis(250);
+
+/// The longest time between probes: well below the ten seconds for which a receiver waits.
+const PROBE_MAX: Duration = Duration::from_secs(2);
+
+/// How many quarters of a round trip packets may overtake each other, at most.
+const QUARTERS_MAX: u32 = 4;
+
+#[derive(Debug, Default)]
+pub(super) struct Sending {
+    outstanding: Outstanding,
+    kept: Kept,
+    /// The longest packet so far: how many more have room is reckoned by it.
+    len_max: usize,
+    round_trip: RoundTrip,
+    /// The shortest round trip that was seen.
+    round_min: Option<Duration>,
+    /// When the newest left of those that have come.
+    newest: Option<Time>,
+    /// For how many quarters of a round trip what was overtaken is waited for.
+    quarters: u32,
+    /// How many the peer says that came twice.
+    duplicates: u32,
+    /// When something left last, or came of what had.
+    active: Time,
+    /// How many probes were sent since something came.
+    probes: u32,
+    /// When a packet will be lost, if nothing comes.
+    lost_at: Option<Time>,
+    lost: Vec<Range<u64>>,
+    /// How many packets may be sent again: whatever is said, no more than [`AGAIN_PARTS`] times as
+    /// many as were sent and have come.
+    allowance: u64,
+    /// How many packets were sent again.
+    pub again: i64,
+}
+
+impl Sending {
+    /// How many packets there is room for.
+    pub fn credit(&self) -> usize {
+        let bytes = BYTES_MAX.saturating_sub(self.kept.bytes()) / self.len_max.max(1);
+        (WINDOW - self.outstanding.len().min(WINDOW)).min(bytes)
+    }
+
+    /// Numbers a packet or train, and keeps a view of it.
+    ///
+    /// # Errors
+    /// There is no room for the header.
+    pub fn down(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Result<(), DropReason> {
+        let (first, count, now) = (self.outstanding.next(), slot.segment_count(), cx.now());
+        let view = cx.pool.share(slot);
+        let kind = Kind::Sent(0);
+        let header = |at: usize| Header { number: (first + at as u64) as u32, kind }.emit();
+        if cx.pool.put_head(slot, header).is_err() {
+            cx.pool.free(view);
+            return Err(DropReason::TooLarge);
+        }
+        for at in 0..count {
+            let len = slot.segment_len(at);
+            self.outstanding.push(now, len);
+            self.len_max = self.len_max.max(len);
+        }
+        self.kept.add(first, view, now);
+        self.allow(count as u64);
+        self.active = now;
+        Ok(())
+    }
+
+    /// Takes what the peer says; false where no peer says such a thing.
+    pub fn hear(
+        &mut self,
+        cx: &mut Cx<'_>,
+        copier: &mut Copier,
+        number: u32,
+        (state, ranges): (State, impl Iterator<Item = Said>),
+    ) -> bool {
+        let (first, next, now) = (self.outstanding.first(), self.outstanding.next(), cx.now());
+        let Some(number) = extend(number, first).filter(|number| *number <= next) else {
+            return false;
+        };
+        self.measure(cx, &state);
+        let round = self.round_min.unwrap_or_default();
+        let mut heard = self.outstanding.acknowledge_to(number, now, round);
+        for range in ranges {
+            let Some(from) = extend(range.first, first) else { continue };
+            let more =
+                self.outstanding.acknowledge(from..from + u64::from(range.count), now, round);
+            heard.packets += more.packets;
+            heard.bytes += more.bytes;
+            heard.newest = heard.newest.max(more.newest);
+        }
+        self.kept.let_go_before(self.outstanding.first(), |view| cx.pool.free(view));
+        self.learn_reordering(state.duplicates);
+        self.allow(heard.packets);
+        if heard.packets > 0 {
+            (self.active, self.probes) = (now, 0);
+            self.newest = self.newest.max(heard.newest);
+            let sent_at = heard.newest.or(self.newest).unwrap_or(now);
+            cx.report_delivered(heard.packets, heard.bytes, sent_at);
+        }
+        self.send_lost(cx, copier);
+        true
+    }
+
+    fn allow(&mut self, packets: u64) {
+        let most = AGAIN_PARTS * WINDOW as u64;
+        self.allowance = self.allowance.saturating_add(AGAIN_PARTS * packets).min(most);
+    }
+
+    /// A round trip: from when the packet left that came last, for the time that the peer says.
+    fn measure(&mut self, cx: &mut Cx<'_>, state: &State) {
+        let number = extend(state.number, self.outstanding.first());
+        let slot = number.and_then(|number| self.outstanding.get(number));
+        let Some(slot) = slot.filter(|slot| slot.attempt == state.attempt) else { return };
+        let held = Duration::from_micros(state.held_us.into());
+        let whole = cx.now().since(slot.sent);
+        // Nobody held it for longer than it was under way.
+        let Some(sample) = whole.checked_sub(held) else { return };
+        self.round_trip.add(sample);
+        self.round_min = Some(self.round_min.map_or(sample, |min| min.min(sample)));
+        cx.report_rtt(whole, held);
+    }
+
+    /// What came twice was sent again too early: what is overtaken is waited for longer.
+    fn learn_reordering(&mut self, duplicates: u32) {
+        let more = duplicates.wrapping_sub(self.duplicates);
+        if more > 0 && more < u32::MAX / 2 {
+            self.duplicates = duplicates;
+            self.quarters = (self.quarters + 1).min(QUARTERS_MAX - 1);
+        }
+    }
+
+    /// After how long a packet is lost that others have overtaken.
+    fn overdue(&self) -> Duration {
+        let Some(round_min) = self.round_min else { return UNKNOWN };
+        self.round_trip.mean() + round_min / QUARTERS_MAX * (self.quarters + 1)
+    }
+
+    /// Sends again what is lost by now.
+    fn send_lost(&mut self, cx: &mut Cx<'_>, copier: &mut Copier) {
+        let Some(newest) = self.newest else { return };
+        let mut lost = std::mem::take(&mut self.lost);
+        lost.clear();
+        self.lost_at = self.outstanding.find_lost(cx.now(), newest, self.overdue(), &mut lost);
+        let mut room = AGAIN_MAX.min(self.allowance);
+        for range in &lost {
+            let count = (range.end - range.start).min(room);
+            let sent = self.send_again(cx, copier, range.start..range.start + count);
+            cx.report_lost(sent);
+            room -= sent;
+            self.allowance -= sent;
+            if sent < range.end - range.start {
+                // Without allowance, what comes of a probe brings some.
+                self.lost_at = Some(cx.now() + SOON).filter(|_| self.allowance > 0);
+                break;
+            }
+        }
+        self.lost = lost;
+    }
+
+    /// Sends these again; returns how many could be.
+    fn send_again(&mut self, cx: &mut Cx<'_>, copier: &mut Copier, mut range: Range<u64>) -> u64 {
+        let from = range.start;
+        while let Some((number, view)) = self.kept.view(cx.pool, &range) {
+            let end = number + view.segment_count() as u64;
+            let is_sent = self.send_view(cx, copier, number, &view);
+            cx.pool.free(view);
+            if !is_sent {
+                break;
+            }
+            range.start = end;
+        }
+        range.start - from
+    }
+
+    fn send_view(
+        &mut self,
+        cx: &mut Cx<'_>,
+        copier: &mut Copier,
+        number: u64,
+        view: &Packet,
+    ) -> bool {
+        let count = view.segment_count() as u64;
+        let Ok(mut packet) = copier.copy(cx.pool, view) else {
+            cx.not_made(count, DropReason::NoMemory);
+            return false;
+        };
+        let outstanding = &mut self.outstanding;
+        outstanding.sent_again(&(number..number + count), cx.now());
+        let header = |at: usize| {
+            let number = number + at as u64;
+            let attempt = outstanding.get(number).map_or(1, |slot| slot.attempt);
+            Header { number: number as u32, kind: Kind::Sent(attempt) }.emit()
+        };
+        if cx.pool.put_head(&mut packet, header).is_err() {
+            cx.discard(packet, DropReason::TooLarge);
+            return false;
+        }
+        self.again += count as i64;
+        match cx.emit_down(packet) {
+            Ok(()) => true,
+            Err(packet) => {
+                cx.discard(packet, DropReason::Overflow);
+                false
+            }
+        }
+    }
+
+    /// When it is to be looked what is lost, or to be probed.
+    pub fn due(&self) -> Option<Time> {
+        earlier(self.lost_at, self.probe_at())
+    }
+
+    fn probe_at(&self) -> Option<Time> {
+        self.outstanding.last()?;
+        let wait = self.round_trip.wait(UNKNOWN) + ACK_AFTER;
+        Some(self.active + (wait * (1 << self.probes.min(8))).min(PROBE_MAX))
+    }
+
+    /// The time has come that [`Sending::due`] said, or not yet.
+    pub fn look(&mut self, cx: &mut Cx<'_>, copier: &mut Copier) {
+        if self.lost_at.is_some_and(|at| at <= cx.now()) {
+            self.send_lost(cx, copier);
+        }
+        if self.probe_at().is_some_and(|at| at <= cx.now()) {
+            self.probe(cx, copier);
+        }
+    }
+
+    /// Sends the first and the last again that have not come: who gets one says what is missing.
+    fn probe(&mut self, cx: &mut Cx<'_>, copier: &mut Copier) {
+        let (first, Some(last)) = (self.outstanding.first(), self.outstanding.last()) else {
+            return;
+        };
+        if first < last {
+            self.send_again(cx, copier, first..first + 1);
+        }
+        self.send_again(cx, copier, last..last + 1);
+        (self.active, self.probes) = (cx.now(), self.probes.saturating_add(1));
+    }
+
+    /// Lets go of everything.
+    pub fn flush(&mut self, cx: &mut Cx<'_>) {
+        while let Some(view) = self.kept.pop() {
+            cx.pool.free(view);
+        }
+        self.outstanding.clear();
+        self.lost_at = None;
+    }
+}
