@@ -265,6 +265,34 @@ fn a_storm_of_acknowledgements_has_no_more_sent_than_is_lost() {
 }
 
 #[test]
+fn who_lies_about_times_has_no_more_sent_than_the_bound() {
+    let mut a = end(ALONE, 1_000);
+    let count: u32 = 2_000;
+    (0..count).for_each(|number| assert!(a.feed(&unit(number.into(), 20))));
+    a.wire();
+    // Held for longer than it was under way: that is no round trip, so none is short.
+    let head = Header { number: 0, kind: Kind::Acknowledged }.emit();
+    let state = State { number: count - 1, attempt: 0, held_us: u32::MAX, duplicates: 0 };
+    let last = Range { first: count - 1, count: 1 };
+    assert!(a.handle_bytes(&[&head[..], &state.emit(), &last.emit()].concat()));
+    a.fire();
+    assert_eq!(a.wire().len(), 0);
+    // At once, again and again: always one more has come, that left later than all others.
+    let mut sent = 0;
+    for number in (0..count - 1).rev() {
+        let state = State { number, attempt: 0, held_us: 0, duplicates: 0 };
+        let came = Range { first: number, count: 1 };
+        assert!(a.handle_bytes(&[&head[..], &state.emit(), &came.emit()].concat()));
+        a.fire();
+        sent += a.wire().len();
+        a.now += ms(3);
+    }
+    let most = 3 * (2 * count as usize) + 4 * 60;
+    assert!((count as usize..most).contains(&sent), "{sent} sent again of {count}");
+    a.flush();
+}
+
+#[test]
 fn without_memory_nothing_is_sent_again_until_there_is_some() {
     let mut a = end(ALONE, 1_000);
     (0..3).for_each(|number| assert!(a.feed(&unit(number, 20))));

@@ -82,6 +82,33 @@ fn every_graph_follows_every_other_without_a_gap() {
 }
 
 #[test]
+fn a_flow_that_loses_nothing_changes_among_such_graphs_and_to_no_other() {
+    let kept: [&[&str]; 2] = [&["segment", "arq-sr", "checksum"], &["arq-sr"]];
+    let mut lab = Lab::new("delay=20ms,loss=10%");
+    lab.pattern = pattern(600);
+    let joined = lab.start(vec![offer("flow", kept[0])]);
+    let creator = (lab.creator, joined.there);
+    lab.run(ms(200));
+    let command = |names| Command::Change { session: joined.there, flow: 0, graph: graph(names) };
+    let now = lab.now();
+    let refused = lab.world.core(lab.creator).handle_command(now, command(FULL)).unwrap_err();
+    assert_eq!(refused.code, Code::Unsupported);
+    change(&mut lab, creator, 0, kept[1]);
+    lab.run(ms(300));
+    assert_eq!(changes(&lab, lab.participant), 1);
+    check_whole(&mut lab, &joined, 600);
+    // And the other way round.
+    let mut lab = Lab::new("delay=20ms");
+    lab.pattern = pattern(600);
+    let joined = lab.start(vec![offer("flow", FULL)]);
+    let now = lab.now();
+    let command = Command::Change { session: joined.there, flow: 0, graph: graph(kept[0]) };
+    let refused = lab.world.core(lab.creator).handle_command(now, command).unwrap_err();
+    assert_eq!(refused.code, Code::Unsupported);
+    check_whole(&mut lab, &joined, 600);
+}
+
+#[test]
 fn units_that_wait_in_the_splice_are_laid_out_for_the_new_graph() {
     let mut lab = Lab::new("delay=20ms");
     lab.pattern = pattern(2_000);

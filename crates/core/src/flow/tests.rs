@@ -8,8 +8,8 @@ use crate::queues::Queues;
 use crate::shared::Shared;
 use dacapo_base::{Random, Time};
 use dacapo_lift::{
-    Built, Catalogue, Cost, Cx, Figures, Module, ModuleSpec, Setting, TimerId, TransportProfile,
-    TransportSpec, Verdict,
+    Built, Catalogue, Cost, Cx, Figures, Module, ModuleSpec, Property, Setting, TimerId,
+    TransportProfile, TransportSpec, Verdict,
 };
 use dacapo_packet::{Layout, Packet, Pool};
 use dacapo_path::controllers::reserved;
@@ -125,6 +125,22 @@ pub(crate) fn empty_graph() -> Built {
 pub(crate) fn slow_graph(after: Duration, credit: usize) -> Built {
     let slow = Slow { after, credit, kept: Vec::new() };
     Built::new(vec![Box::new(slow)], layout(false))
+}
+
+/// A graph of one module that says that it loses nothing.
+pub(crate) fn keeping_graph() -> Built {
+    Built::new(vec![Box::new(Keeps)], layout(false))
+}
+
+static KEEPS: ModuleSpec =
+    ModuleSpec { provides: &[Property::NoLoss], ..ModuleSpec::plain("keeps", 0xF002) };
+
+struct Keeps;
+
+impl Module for Keeps {
+    fn spec(&self) -> &'static ModuleSpec {
+        &KEEPS
+    }
 }
 
 static SLOW: ModuleSpec = ModuleSpec::plain("slow", 0xF001);

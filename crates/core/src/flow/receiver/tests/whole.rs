@@ -227,6 +227,38 @@ fn what_a_module_keeps_waits_for_room_and_too_much_of_it_is_passed_over() {
 }
 
 #[test]
+fn what_is_sent_again_for_a_reader_who_paused_after_the_end_has_its_time() {
+    let mut rig = Rig::keeping(true, Keeping::Graph);
+    assert_eq!(rig.come(0, 0), [0]);
+    rig.basket.with(|seen| seen.has_capacity = false);
+    assert!(rig.come(0, 1).is_empty());
+    rig.end(end_of(4));
+    rig.bench.pass(ms(60_000));
+    assert!(rig.timeout().is_empty() && rig.told().is_empty(), "it is this end that is waited for");
+    rig.basket.with(|seen| seen.has_capacity = true);
+    rig.receiver.go_on(rig.bench.now);
+    assert_eq!(rig.timeout(), [1]);
+    assert!(rig.told().is_empty(), "2 and 3 were passed over, and come again");
+    rig.bench.pass(ms(9_999));
+    assert_eq!((rig.come(0, 2), rig.come(0, 3)), (vec![2], vec![3]));
+    assert_eq!(rig.told()[0], "REPORT 4 0 0 0");
+}
+
+#[test]
+fn an_epoch_that_waits_for_the_one_before_takes_no_more_than_so_many_units() {
+    let mut rig = Rig::keeping(true, Keeping::Graph);
+    rig.come(0, 1);
+    rig.prepare(1);
+    let most = Queues::default().held_units_max as u64;
+    for place in 0..most + 9 {
+        assert!(rig.come(1, place).is_empty(), "nobody has said where it begins");
+    }
+    assert!(rig.bench.pool.live_views() as u64 <= most + 1);
+    rig.receiver.flush(&mut rig.bench.cx());
+    assert_eq!(rig.bench.pool.live_views(), 0);
+}
+
+#[test]
 fn a_flow_that_lost_a_graph_goes_to_its_end_and_takes_no_other() {
     let error = Error::new(Code::ModuleFailed, "it broke");
     let mut rig = Rig::new(false, true);

@@ -6,7 +6,7 @@ use crate::flow::epoch::TxEpoch;
 use crate::flow::sender::egress::{Egress, Pace};
 use crate::flow::sender::epochs::TxEpochs;
 use crate::flow::splice::{Splice, Waiting};
-use crate::flow::tests::{Bench, at, empty_graph, ms, slow_graph, told};
+use crate::flow::tests::{Bench, at, empty_graph, keeping_graph, ms, slow_graph, told};
 use dacapo_base::Time;
 use dacapo_lift::ControlError;
 use dacapo_wire::data;
@@ -165,6 +165,22 @@ fn the_end_of_an_old_epoch_is_said_again_every_quarter_round_trip_twelve_times_a
     assert!(rig.told().is_empty());
     rig.timeout(at(16_100));
     assert_eq!(rig.told(), ["retire 10", "changed 1"], "given up on its own");
+}
+
+#[test]
+fn an_old_epoch_that_loses_nothing_goes_on_until_the_receiver_has_all_of_it() {
+    let mut rig = Rig::new();
+    rig.epochs = TxEpochs::new(3, TxEpoch::new(0, keeping_graph(), 10));
+    rig.epochs.prepare(rig.bench.now, keeping_graph(), 11);
+    assert!(rig.ready(1));
+    for seconds in [17, 34, 120] {
+        rig.timeout(Time::from_millis(seconds * 1_000));
+        assert!(rig.told().is_empty() && !rig.epochs.is_alone(), "after {seconds} s");
+    }
+    rig.epochs.handle_done(&mut rig.bench.cx(), 0, &mut rig.out);
+    assert_eq!(rig.told(), ["retire 10", "changed 1"]);
+    rig.labels();
+    assert_eq!(rig.bench.pool.live_views(), 0);
 }
 
 #[test]
