@@ -235,7 +235,7 @@ fn who_asks_for_the_impossible_is_refused_with_the_nearest_and_who_contradicts_w
     let plan = radio(&folder, &session);
     let mut lab = serve(&plan);
     let asked = Attributes::new().max(AttributeKey::Loss, 0).max(AttributeKey::Delay, 60_000_000);
-    let viewer = lab.join(asking(&asked), none());
+    let viewer = lab.join_with(catalogue_without("arq-sr"), asking(&asked), none());
     let error = lab.refusal(viewer);
     assert_eq!((error.code, error.code as u16), (Code::Infeasible, 202), "{error}");
     assert!(error.text.starts_with("sound: ") && error.text.contains("nearest: "), "{error}");
@@ -327,7 +327,7 @@ fn a_transport_that_this_host_has_not_is_not_offered_to_who_asks_for_it() {
     let plan = Plan::load_for(&folder.path("session.toml"), &assumptions).unwrap();
     let mut lab = serve(&plan);
     let lossless = asking(&Attributes::new().max(AttributeKey::Loss, 0));
-    let viewer = lab.join(lossless, none());
+    let viewer = lab.join_with(catalogue_without("arq-sr"), lossless, none());
     let error = lab.refusal(viewer);
     assert_eq!(error.code, Code::Infeasible, "{error}");
     assert!(error.text.contains("loss"), "{error}");
