@@ -29,6 +29,7 @@ mod copying;
 mod runs;
 #[cfg(test)]
 mod testing;
+mod window;
 
 use dacapo_lift::Entry;
 

@@ -3,4 +3,3 @@
 pub mod sequence;
 
 mod profile;
-pub(crate) mod window;

@@ -16,10 +16,10 @@
 //! are at most 8,192 and never wait longer than `hold` after they came.
 
 use super::profile::Waiting;
-use super::window::{Place, WINDOW, Window};
 use crate::beginning::{Beginning, JOIN_NEAR};
 use crate::control::parameter;
 use crate::runs::{in_parts, up_or_drop};
+use crate::window::{Place, WINDOW, Window};
 use dacapo_base::Time;
 use dacapo_lift::{
     ControlError, Cx, DropReason, Entry, Module, ModuleSpec, ParamSpec, ParamUnit, Params,

@@ -12,8 +12,8 @@
 
 use super::holes::Holes;
 use crate::copying::Copier;
-use crate::ordering::window::{Place, Window};
 use crate::runs::up_or_drop;
+use crate::window::{Place, Window};
 use dacapo_base::{Time, earlier};
 use dacapo_lift::{Cx, DropReason, Verdict};
 use dacapo_packet::{Kind as PacketKind, Packet};

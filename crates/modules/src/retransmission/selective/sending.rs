@@ -18,7 +18,7 @@ use super::super::round_trip::RoundTrip;
 use super::outstanding::Outstanding;
 use super::receiving::ACK_AFTER;
 use crate::copying::Copier;
-use crate::ordering::window::WINDOW;
+use crate::window::WINDOW;
 use dacapo_base::{Time, earlier};
 use dacapo_lift::{Cx, DropReason};
 use dacapo_packet::Packet;
