@@ -4,7 +4,8 @@
 //! take both as arguments and never ask the system for either, so a whole core runs in virtual time
 //! and the same seed gives the same run, byte for byte.
 //!
-//! And [`Address`], where somebody is reached, which all may compare and one transport reads.
+//! And [`Address`], where somebody is reached, which all may compare and one transport reads, and
+//! [`Ranges`], a set of numbers, for what repairs.
 //!
 //! Beside them, for tests, [`failpoint!`], the named places where one ends the process (not in
 //! release), [`seeds`], which tries many, [`Tolerance`], after which one that waits hangs, and
@@ -26,6 +27,7 @@ pub mod failpoint;
 pub mod panic;
 pub mod patience;
 mod random;
+mod ranges;
 pub mod seeds;
 pub mod skip;
 mod time;
@@ -33,5 +35,6 @@ mod time;
 pub use address::{ADDRESS_LEN_MAX, Address, AddressError, IP};
 pub use patience::Tolerance;
 pub use random::Random;
+pub use ranges::Ranges;
 pub use skip::skip;
 pub use time::{Time, earlier};

@@ -6,7 +6,7 @@
 //! Invariants: integers only; everything saturates and nothing panics; each result grows (or falls)
 //! with each argument, without which no profile could keep the order of services.
 
-use dacapo_lift::{PPB, Path, Units};
+use dacapo_lift::{PPB, Path, Setting, Units};
 
 /// The bytes before every unit inside a graph, which number it.
 const UNIT_HEAD: u64 = dacapo_wire::unit::LEN as u64;
@@ -76,6 +76,13 @@ pub(crate) fn packets_in(units: &Units, room: u32, time_ns: u64) -> u64 {
     // 1,000 s are 10^12 ns.
     let count = per_ks.saturating_mul(u128::from(time_ns)) / 1_000_000_000_000;
     u64::try_from(count).unwrap_or(u64::MAX).max(1)
+}
+
+/// How far packets are apart on average, in ns, at least 1: for datagrams that are full, the fewest
+/// that there can be, because more room below would make fewer packets and a better service worse.
+pub(crate) fn apart_ns(setting: &Setting) -> u64 {
+    let packets = packets_per_unit(&setting.units, setting.path.datagram_len);
+    ratio(1_000, 1_000_000_000, setting.units.per_ks.saturating_mul(packets)).max(1)
 }
 
 /// How long `bytes` take at `rate_bps`, in ns.

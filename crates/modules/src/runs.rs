@@ -30,6 +30,39 @@ pub(crate) fn in_parts(
     Verdict::Held
 }
 
+/// Gives the slot to `run` where it is one run, as `count` says, and else its runs one by one.
+pub(crate) fn in_runs(
+    cx: &mut Cx<'_>,
+    slot: &mut Packet,
+    count: impl Fn(&Cx<'_>, &Packet) -> usize,
+    mut run: impl FnMut(&mut Cx<'_>, &mut Packet) -> Verdict,
+) -> Verdict {
+    if count(cx, slot) < slot.segment_count() {
+        return in_parts(cx, slot, count, run);
+    }
+    run(cx, slot)
+}
+
+/// How many segments, from the first on, follow each other by `number`: the number of one and what
+/// else they must have in common; none for what is no packet of the peer's application, which is
+/// alone.
+pub(crate) fn consecutive<K: PartialEq>(
+    cx: &Cx<'_>,
+    packet: &Packet,
+    number: impl Fn(&[u8]) -> Option<(u32, K)>,
+) -> usize {
+    let count = packet.segment_count();
+    if count == 1 {
+        return 1;
+    }
+    let read = |at: usize| number(cx.pool.segment(packet, at));
+    let Some((first, kind)) = read(0) else { return 1 };
+    let follows = |at: &usize| {
+        read(*at).is_some_and(|(it, other)| it == first.wrapping_add(*at as u32) && other == kind)
+    };
+    1 + (1..count).take_while(follows).count()
+}
+
 /// Emits a packet upwards; what exceeds the bound is counted.
 pub(crate) fn up_or_drop(cx: &mut Cx<'_>, packet: Packet) {
     if let Err(packet) = cx.emit_up(packet) {

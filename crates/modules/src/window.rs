@@ -15,7 +15,9 @@
 //! Invariants: nothing waits before `next` or [`WINDOW`] from it; `next` is never waiting, for it
 //! would have been released; a packet far ahead takes a page or two, and not all below it.
 
+use crate::runs::up_or_drop;
 use dacapo_base::Time;
+use dacapo_lift::{Cx, Verdict};
 use dacapo_packet::Packet;
 use std::collections::VecDeque;
 
@@ -191,6 +193,39 @@ impl Window {
         self.held -= count;
         (0..count).for_each(|_| self.advance());
         Some(packet)
+    }
+
+    /// Passes on the packet or train that is next, and what waited for it.
+    pub fn pass(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
+        (0..slot.segment_count()).for_each(|_| self.advance());
+        if self.held == 0 {
+            return Verdict::Forward;
+        }
+        // The effects of a call go before its slot, so the packet itself must be one of them.
+        up_or_drop(cx, slot.take());
+        self.release_all(cx);
+        Verdict::Held
+    }
+
+    /// Passes on what waits and is next.
+    pub fn release_all(&mut self, cx: &mut Cx<'_>) {
+        while let Some(packet) = self.release() {
+            up_or_drop(cx, packet);
+        }
+    }
+
+    /// Keeps a packet or train as [`Window::hold`] does, with the time of its arrival, which it
+    /// returns.
+    pub fn keep(&mut self, cx: &mut Cx<'_>, ahead: usize, slot: &mut Packet) -> Time {
+        let mut packet = slot.take();
+        if packet.time == Time::ZERO {
+            packet.time = cx.now();
+        }
+        // A small view must not pin the large body that a burst arrived in; without memory it does.
+        let _ = cx.pool.settle(&mut packet);
+        let came = packet.time;
+        self.hold(ahead, packet);
+        came
     }
 
     /// Gives up the missing numbers before the first waiting packet; returns how many.

@@ -265,6 +265,38 @@ fn a_storm_of_acknowledgements_has_no_more_sent_than_is_lost() {
 }
 
 #[test]
+fn what_came_twice_is_waited_for_longer_until_losses_are_true_again() {
+    let mut a = end(ALONE, 1_000);
+    let mut waits = Vec::new();
+    for round in 0..20_u32 {
+        let (lost, came) = (2 * round, 2 * round + 1);
+        assert!(a.feed(&unit(lost.into(), 20)) && a.feed(&unit(came.into(), 20)));
+        a.wire();
+        let sent = a.now;
+        a.now += ms(40);
+        // One is said to have come twice, once.
+        let head = Header { number: lost, kind: Kind::Acknowledged }.emit();
+        let state = State { number: came, attempt: 0, held_us: 0, duplicates: 1 };
+        let range = Range { first: came, count: 1 };
+        assert!(a.handle_bytes(&[&head[..], &state.emit(), &range.emit()].concat()));
+        // A timer that was armed earlier looks, and arms anew.
+        let mut again = a.wire();
+        while again.is_empty() {
+            a.now = a.runner.next_deadline().unwrap();
+            a.fire();
+            again = a.wire();
+        }
+        assert_eq!(Header::parse(&again[0]).unwrap().number, lost, "round {round}");
+        waits.push(a.now.since(sent).as_millis());
+        a.now += ms(40);
+        assert!(a.handle_bytes(&acknowledged(came + 1, lost, &[])));
+    }
+    // The round trip is 40 ms: a quarter more, or two.
+    assert_eq!(waits, [vec![60; 16], vec![50; 4]].concat());
+    a.flush();
+}
+
+#[test]
 fn who_lies_about_times_has_no_more_sent_than_the_bound() {
     let mut a = end(ALONE, 1_000);
     let count: u32 = 2_000;

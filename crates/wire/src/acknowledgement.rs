@@ -24,7 +24,7 @@
 //! the sender from the first that is not acknowledged.
 
 use crate::Malformed;
-use crate::bytes::Reader;
+use crate::bytes::{Reader, all};
 pub use crate::sequence::extend;
 
 /// Length in bytes.
@@ -155,18 +155,7 @@ impl Range {
 pub fn said(bytes: &[u8]) -> Result<(State, impl Iterator<Item = Range>), Malformed> {
     let mut reader = Reader(bytes);
     let state = State::parse(&mut reader)?;
-    let (rest, count) = (reader.0, reader.0.len() / RANGE_LEN);
-    if count > RANGES_MAX || !rest.len().is_multiple_of(RANGE_LEN) {
-        return Err(Malformed);
-    }
-    let read = move || {
-        let mut reader = Reader(rest);
-        (0..count).map(move |_| Range::parse(&mut reader))
-    };
-    if read().any(|range| range.is_err()) {
-        return Err(Malformed);
-    }
-    Ok((state, read().flatten()))
+    Ok((state, all::<RANGE_LEN, _>(reader.0, RANGES_MAX, Range::parse)?))
 }
 
 #[cfg(test)]

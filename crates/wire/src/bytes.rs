@@ -68,3 +68,21 @@ impl<'a> Reader<'a> {
         if self.0.is_empty() { Ok(()) } else { Err(Malformed) }
     }
 }
+
+/// All items, `most` at most, of `LEN` bytes each, of which the bytes are a list and nothing else;
+/// `parse` reads one.
+///
+/// # Errors
+/// They are not, or one of them is none: then nothing is read.
+pub(crate) fn all<'a, const LEN: usize, T: 'a>(
+    bytes: &'a [u8],
+    most: usize,
+    parse: fn(&mut Reader<'_>) -> Result<T, Malformed>,
+) -> Result<impl Iterator<Item = T> + 'a, Malformed> {
+    let (items, rest) = bytes.as_chunks::<LEN>();
+    if !rest.is_empty() || items.len() > most {
+        return Err(Malformed);
+    }
+    let read = move || items.iter().map(move |item| parse(&mut Reader(item)));
+    if read().any(|item| item.is_err()) { Err(Malformed) } else { Ok(read().flatten()) }
+}

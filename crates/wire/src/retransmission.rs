@@ -19,7 +19,7 @@
 //! of any length in as many bytes.
 
 use crate::Malformed;
-use crate::bytes::Reader;
+use crate::bytes::{Reader, all};
 pub use crate::sequence::extend;
 
 /// Length in bytes.
@@ -33,9 +33,6 @@ pub const RANGES_MAX: usize = 32;
 
 /// The length of a range in bytes.
 pub const RANGE_LEN: usize = 7;
-
-/// The length of what follows a header of [`Kind::Newest`], in bytes.
-pub const NEWEST_LEN: usize = 4;
 
 const NEWEST: u8 = 254;
 const ASKED: u8 = 255;
@@ -126,15 +123,11 @@ impl Range {
 /// # Errors
 /// [`Malformed`] where there are none or more than [`RANGES_MAX`], or one is none.
 pub fn ranges(bytes: &[u8]) -> Result<impl Iterator<Item = Range>, Malformed> {
-    let count = bytes.len() / RANGE_LEN;
-    if count == 0 || count > RANGES_MAX || !bytes.len().is_multiple_of(RANGE_LEN) {
-        return Err(Malformed);
+    if bytes.is_empty() {
+        Err(Malformed)
+    } else {
+        all::<RANGE_LEN, _>(bytes, RANGES_MAX, Range::parse)
     }
-    let read = move || {
-        let mut reader = Reader(bytes);
-        (0..count).map(move |_| Range::parse(&mut reader))
-    };
-    if read().any(|range| range.is_err()) { Err(Malformed) } else { Ok(read().flatten()) }
 }
 
 /// How long ago the last packet left, in µs, which follows a header of [`Kind::Newest`].

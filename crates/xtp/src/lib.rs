@@ -30,7 +30,6 @@ mod group;
 mod growth;
 mod members;
 mod pending;
-mod ranges;
 mod rate;
 mod receiver;
 mod requests;

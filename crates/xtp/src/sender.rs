@@ -14,9 +14,9 @@
 //! was sent after it.
 
 use crate::pending::Pending;
-use crate::ranges::Ranges;
 use crate::ring::Ring;
 use crate::wire::{Control, Span, Spans, TAG_LEN};
+use dacapo_base::Ranges;
 use std::collections::VecDeque;
 
 /// The most stretches that are remembered as sent again.
@@ -215,7 +215,7 @@ impl Sender {
     #[must_use]
     pub fn is_blocked(&self) -> bool {
         let limit = self.limit_again();
-        let lacks_more = self.resend.first().is_some_and(|span| span.left >= limit);
+        let lacks_more = self.resend.first().is_some_and(|range| range.start >= limit);
         lacks_more || self.next < self.end() && self.next >= self.limit()
     }
 
@@ -299,9 +299,9 @@ impl Sender {
     #[must_use]
     pub fn peek(&self, len_max: usize) -> Option<Piece> {
         let limit = if self.may_probe { u64::MAX } else { self.limit_again() };
-        if let Some(span) = self.resend.first().filter(|span| span.left < limit) {
-            let right = span.right.min(limit);
-            return Some(self.cut(Span { right, ..span }, (len_max, TAG_LEN), true));
+        if let Some(range) = self.resend.first().filter(|range| range.start < limit) {
+            let span = Span { left: range.start, right: range.end.min(limit) };
+            return Some(self.cut(span, (len_max, TAG_LEN), true));
         }
         let right = self.end().min(self.limit());
         let is_new = self.next < right;
@@ -355,7 +355,7 @@ impl Sender {
         let span = Span { left: piece.seq, right: piece.end() };
         if piece.is_again {
             self.may_probe = false;
-            self.resend.remove(span);
+            self.resend.remove(span.range(), |_| ());
             self.resent.push(span, sync);
         }
         self.next = self.next.max(span.right);
@@ -372,8 +372,8 @@ impl Sender {
     pub fn is_last(&self, piece: &Piece) -> bool {
         let (right, limit) = (piece.end(), self.limit_again());
         // A piece that goes again is of the first stretch, so a second one is beyond it.
-        let mut lacking = self.resend.iter().take(2).filter(|span| span.left < limit);
-        let is_last_again = lacking.all(|span| piece.is_again && span.right.min(limit) <= right);
+        let mut lacking = self.resend.iter().take(2).filter(|range| range.start < limit);
+        let is_last_again = lacking.all(|range| piece.is_again && range.end.min(limit) <= right);
         let next = self.next.max(right);
         is_last_again && (next == self.end() || next >= self.limit())
     }
@@ -435,7 +435,7 @@ impl Sender {
         let spans = report.spans.unwrap_or(Spans::List(&[]));
         let last = spans.iter().last().map(|span| span.right);
         if report.names_gaps() {
-            spans.iter().for_each(|span| gaps.insert(span));
+            spans.iter().for_each(|span| gaps.insert(span.range()));
         } else {
             // An ECNTL without spans says that something lacks, not how much: all from there on.
             let says_gap = report.spans.is_some() && last.is_none();
@@ -444,20 +444,20 @@ impl Sender {
                 asked => asked.max(last),
             };
             let Some(right) = right else { return };
-            gaps.insert(Span { left: rseq, right });
-            spans.iter().for_each(|span| gaps.remove(span));
+            gaps.insert(rseq..right);
+            spans.iter().for_each(|span| gaps.remove(span.range(), |_| ()));
         }
         // Of what went again after that request it says nothing.
-        self.resent.after(echo).for_each(|again| gaps.remove(again));
-        gaps.remove(Span { left: 0, right: rseq });
-        gaps.iter().for_each(|gap| self.resend.insert(gap));
+        self.resent.after(echo).for_each(|again| gaps.remove(again.range(), |_| ()));
+        gaps.remove(0..rseq, |_| ());
+        gaps.iter().for_each(|gap| self.resend.insert(gap.clone()));
     }
 
     /// What has arrived need not go again, where nobody else lacks it.
     fn forget_arrived(&mut self, report: &Report<'_>) {
         if !report.names_gaps() {
             let spans = report.spans.unwrap_or(Spans::List(&[]));
-            spans.iter().for_each(|span| self.resend.remove(span));
+            spans.iter().for_each(|span| self.resend.remove(span.range(), |_| ()));
         }
     }
 
@@ -474,6 +474,6 @@ impl Sender {
         while self.tags.front().is_some_and(|(at, _)| *at < rseq) {
             self.tags.pop_front();
         }
-        self.resend.remove(Span { left: 0, right: rseq });
+        self.resend.remove(0..rseq, |_| ());
     }
 }

@@ -75,23 +75,21 @@ impl Flow {
 
     /// Hands what the sender made to the receiver, as it lies, and what that says back.
     fn carry(&mut self) {
-        let packets: Vec<Packet> = self.sender.take_down().drain().collect();
-        for mut packet in packets {
-            packet.time = self.now;
-            let mut around =
-                Context { now: self.now, pool: &mut self.pool, random: &mut self.random };
-            self.receiver.handle_up(&mut around, packet);
-            self.receiver.run(&mut around);
-        }
+        let sent: Vec<Packet> = self.sender.take_down().drain().collect();
+        let (now, pool, random) = (self.now, &mut self.pool, &mut self.random);
+        let mut around = Context { now, pool, random };
+        hand(sent, &mut self.receiver, &mut around);
         let came: Vec<Packet> = self.receiver.take_up().drain().collect();
-        came.into_iter().for_each(|packet| self.pool.free(packet));
+        came.into_iter().for_each(|packet| around.pool.free(packet));
         let said: Vec<Packet> = self.receiver.take_down().drain().collect();
-        for mut packet in said {
-            packet.time = self.now;
-            let mut around =
-                Context { now: self.now, pool: &mut self.pool, random: &mut self.random };
-            self.sender.handle_up(&mut around, packet);
-            self.sender.run(&mut around);
-        }
+        hand(said, &mut self.sender, &mut around);
+    }
+}
+
+fn hand(packets: Vec<Packet>, to: &mut Runner, around: &mut Context<'_>) {
+    for mut packet in packets {
+        packet.time = around.now;
+        to.handle_up(around, packet);
+        to.run(around);
     }
 }

@@ -18,7 +18,7 @@
 use super::profile::Waiting;
 use crate::beginning::{Beginning, JOIN_NEAR};
 use crate::control::parameter;
-use crate::runs::{in_parts, up_or_drop};
+use crate::runs::{consecutive, in_parts, up_or_drop};
 use crate::window::{Place, WINDOW, Window};
 use dacapo_base::Time;
 use dacapo_lift::{
@@ -189,28 +189,17 @@ impl Sequence {
     /// The packet or train that was waited for, and those that waited for it.
     fn pass(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
         self.outlier = None;
-        (0..slot.segment_count()).for_each(|_| self.window.advance());
-        if self.window.held() == 0 {
-            return Verdict::Forward;
-        }
-        // The effects of a call go before its slot, so the packet itself must be one of them.
-        up_or_drop(cx, slot.take());
-        self.release(cx);
-        Verdict::Held
+        let verdict = self.window.pass(cx, slot);
+        self.note_oldest(cx);
+        verdict
     }
 
     fn keep(&mut self, cx: &mut Cx<'_>, ahead: usize, slot: &mut Packet) -> Verdict {
-        let mut packet = slot.take();
-        if packet.time == Time::ZERO {
-            packet.time = cx.now();
-        }
-        // A small view must not pin the large body that a burst arrived in; without memory it does.
-        let _ = cx.pool.settle(&mut packet);
+        let came = self.window.keep(cx, ahead, slot);
         if self.oldest.is_none() {
-            self.oldest = Some((self.window.next() + ahead as u64, packet.time));
+            self.oldest = Some((self.window.next() + ahead as u64, came));
             self.arm(cx);
         }
-        self.window.hold(ahead, packet);
         Verdict::Held
     }
 
@@ -233,9 +222,12 @@ impl Sequence {
     }
 
     fn release(&mut self, cx: &mut Cx<'_>) {
-        while let Some(packet) = self.window.release() {
-            up_or_drop(cx, packet);
-        }
+        self.window.release_all(cx);
+        self.note_oldest(cx);
+    }
+
+    /// What has waited longest is another where that has gone up.
+    fn note_oldest(&mut self, cx: &mut Cx<'_>) {
         if self.oldest.is_some_and(|(number, _)| number < self.window.next()) {
             self.oldest = self.window.oldest();
             self.arm(cx);
@@ -252,12 +244,5 @@ impl Sequence {
 
 /// How many segments from the first on have numbers that follow each other.
 fn run_of(cx: &Cx<'_>, packet: &Packet) -> usize {
-    let number = |at| Header::parse(cx.pool.segment(packet, at)).ok().map(|header| header.number);
-    let count = packet.segment_count();
-    if count == 1 {
-        return 1;
-    }
-    let Some(first) = number(0) else { return 1 };
-    let follows = |at: &usize| number(*at) == Some(first.wrapping_add(*at as u32));
-    (1..count).take_while(follows).count() + 1
+    consecutive(cx, packet, |bytes| Some((Header::parse(bytes).ok()?.number, ())))
 }

@@ -28,7 +28,7 @@ use super::sending::{Sending, Size};
 use super::strength::{Aim, Seen, Strength};
 use crate::control::parameter;
 use crate::parity::profile::Blocks;
-use crate::runs::in_parts;
+use crate::runs::{consecutive, in_parts, in_runs};
 use dacapo_base::Time;
 use dacapo_lift::{
     ControlError, Cx, DropReason, Entry, Module, ModuleSpec, ParamSpec, ParamUnit, Params,
@@ -207,10 +207,7 @@ impl Module for ReedSolomon {
     }
 
     fn up(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
-        if run_of(cx, slot) < slot.segment_count() {
-            return in_parts(cx, slot, run_of, |cx, part| self.up_run(cx, part));
-        }
-        self.up_run(cx, slot)
+        in_runs(cx, slot, run_of, |cx, run| self.up_run(cx, run))
     }
 
     fn timeout(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
@@ -282,16 +279,10 @@ impl Module for ReedSolomon {
 /// How many sources of one block, which follow each other, a packet begins with; 1 for everything
 /// else.
 fn run_of(cx: &Cx<'_>, packet: &Packet) -> usize {
-    let header = |at| Header::parse(cx.pool.segment(packet, at)).ok();
-    let Some(first) = header(0).filter(|first| !first.is_parity()) else { return 1 };
-    let follows = |at: &usize| {
-        header(*at).is_some_and(|it| {
-            !it.is_parity()
-                && (it.block, it.sources) == (first.block, first.sources)
-                && usize::from(it.index) == usize::from(first.index) + at
-        })
-    };
-    1 + (1..packet.segment_count()).take_while(follows).count()
+    consecutive(cx, packet, |bytes| {
+        let header = Header::parse(bytes).ok().filter(|header| !header.is_parity())?;
+        Some((header.index.into(), (header.block, header.sources)))
+    })
 }
 
 impl ReedSolomon {

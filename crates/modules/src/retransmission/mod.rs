@@ -3,6 +3,7 @@
 pub mod nak;
 pub mod selective;
 
+mod emitting;
 mod gap;
 mod gaps;
 mod given_up;

@@ -29,7 +29,7 @@ use super::receiving::Receiving;
 use super::sending::Sending;
 use crate::control::parameter;
 use crate::copying::Copier;
-use crate::runs::in_parts;
+use crate::runs::{consecutive, in_parts, in_runs};
 use dacapo_base::Time;
 use dacapo_lift::{
     ControlError, Cx, DropReason, Entry, Module, ModuleSpec, ParamSpec, ParamUnit, Params,
@@ -136,10 +136,7 @@ impl Module for Nak {
     }
 
     fn up(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
-        if run_of(cx, slot) < slot.segment_count() {
-            return in_parts(cx, slot, run_of, |cx, part| self.up_run(cx, part));
-        }
-        self.up_run(cx, slot)
+        in_runs(cx, slot, run_of, |cx, run| self.up_run(cx, run))
     }
 
     fn timeout(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
@@ -195,18 +192,13 @@ impl Module for Nak {
     }
 }
 
-/// How many packets of one kind, which follow each other, a packet begins with; 1 for what is no
-/// packet of the peer's application.
+/// How many packets of one kind, which follow each other, a packet begins with.
 fn run_of(cx: &Cx<'_>, packet: &Packet) -> usize {
-    let header = |at| Header::parse(cx.pool.segment(packet, at)).ok();
-    let Some(first) = header(0) else { return 1 };
-    if matches!(first.kind, Kind::Newest | Kind::Asked) {
-        return 1;
-    }
-    let next = |at: usize| first.number.wrapping_add(at as u32);
-    let follows =
-        |at: &usize| header(*at).is_some_and(|it| (it.number, it.kind) == (next(*at), first.kind));
-    1 + (1..packet.segment_count()).take_while(follows).count()
+    let is_told = |kind: Kind| matches!(kind, Kind::Newest | Kind::Asked);
+    consecutive(cx, packet, |bytes| {
+        let header = Header::parse(bytes).ok().filter(|header| !is_told(header.kind))?;
+        Some((header.number, header.kind))
+    })
 }
 
 impl Nak {

@@ -12,7 +12,7 @@
 use super::kept::{BYTES_MAX, TRAINS_MAX};
 use super::nak::{DEADLINE, SPEC};
 use crate::arithmetic::{
-    MILLISECOND, ONE_IN_HUNDRED, both, either, packets_per_unit, part, ratio, running, unit_bytes,
+    MILLISECOND, ONE_IN_HUNDRED, apart_ns, both, either, part, ratio, running, unit_bytes,
     whole_milliseconds,
 };
 use dacapo_lift::{Cost, Figures, PPB, Params, Profile, Service, Setting};
@@ -38,7 +38,7 @@ impl Profile for AskedFor {
     fn points(&self, setting: &Setting, _: &Service) -> Vec<Params> {
         let bounds = &SPEC.params[usize::from(DEADLINE)];
         let (seen, round) = (setting.path.jitter_ns, back(setting).saturating_mul(2));
-        let run = apart(setting).saturating_mul(setting.path.burst_milli.max(1_000)) / 1_000;
+        let run = apart_ns(setting).saturating_mul(setting.path.burst_milli.max(1_000)) / 1_000;
         let point = |tries: &u64| {
             let asking = seen.saturating_add(round.saturating_add(GRAIN).saturating_mul(*tries));
             let rest = run.saturating_mul(RUNS_PASSED).min(asking / 3);
@@ -92,16 +92,8 @@ impl Profile for AskedFor {
         let loss = setting.path.loss_ppb.min(PPB);
         let again = ratio(loss, 1_000, (PPB - loss).max(1)).min(1_000);
         let silent = (params.value(&SPEC, "deadline") / 4).max(1);
-        1_000 + again + 1_000 * (apart(setting) / silent).min(2)
+        1_000 + again + 1_000 * (apart_ns(setting) / silent).min(2)
     }
-}
-
-/// How far packets are apart on average, in ns: for datagrams that are full, the fewest that there
-/// can be, because more room below would make fewer packets and a better service worse.
-fn apart(setting: &Setting) -> u64 {
-    let packets = packets_per_unit(&setting.units, setting.path.datagram_len);
-    let per_ks = setting.units.per_ks.saturating_mul(packets);
-    ratio(1_000, 1_000_000_000, per_ks)
 }
 
 /// How long the sender keeps what it has sent: units that are trains, within its bounds.
@@ -144,10 +136,10 @@ impl Tries {
     fn of(setting: &Setting, below: &Service) -> Self {
         let path = &setting.path;
         let burst = path.burst_milli.max(1_000);
-        let (goes_on, apart) = (ratio(PPB, burst - 1_000, burst), apart(setting));
+        let (goes_on, apart) = (ratio(PPB, burst - 1_000, burst), apart_ns(setting));
         let fails = either(below.figures.loss_ppb, path.loss_ppb);
         // By the path alone: what is sooner below must not be worse for it.
-        let packets = (back(setting).saturating_mul(2).saturating_add(apart / 2)) / apart.max(1);
+        let packets = (back(setting).saturating_mul(2).saturating_add(apart / 2)) / apart;
         Self {
             fails,
             fails_again: either(fails, running(goes_on, packets)),
@@ -174,7 +166,7 @@ impl Tries {
         let (mut left, mut by_runs, mut fails) = (PPB, 0_u64, self.fails);
         for spare in self.within(deadline) {
             // The run goes on with the next packet, and with each for which there is time then.
-            let count = (spare / self.apart.max(1)).saturating_add(1);
+            let count = (spare / self.apart).saturating_add(1);
             let after = both(left, fails);
             by_runs = by_runs.saturating_add(both(left - after, running(self.goes_on, count)));
             (left, fails) = (after, self.fails_again);

@@ -7,8 +7,8 @@
 //! Invariants: a number goes up once; every number below `next` has come, is a gap, or was told as
 //! lost.
 
+use super::emitting::tell;
 use super::gaps::{Gaps, MISSING_MAX, Was};
-use super::sending::tell;
 use crate::beginning::{Beginning, JOIN_NEAR};
 use crate::copying::Copier;
 use dacapo_base::Time;
@@ -153,9 +153,9 @@ impl Receiving {
         debug_assert!(self.asked.len() <= RANGES_MAX);
         if !self.asked.is_empty() {
             self.bytes.clear();
-            self.bytes.extend(Header { number: 0, kind: Kind::Asked }.emit());
             self.asked.iter().for_each(|range| self.bytes.extend(range.emit()));
-            tell(cx, copier, &self.bytes);
+            let header = Header { number: 0, kind: Kind::Asked };
+            tell(cx, copier, header.emit(), &self.bytes);
         }
     }
 

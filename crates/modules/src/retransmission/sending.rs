@@ -12,12 +12,13 @@
 //! Invariants: a packet is sent again only where it was asked for, no more often in all than
 //! packets were sent, and [`ALLOWANCE`] at once; nothing is kept longer than it is of use.
 
+use super::emitting::{send_again, tell};
 use super::kept::Kept;
 use crate::copying::Copier;
 use dacapo_base::Time;
 use dacapo_lift::{Cx, DropReason};
-use dacapo_packet::{Kind as PacketKind, Packet};
-use dacapo_wire::retransmission::{Header, Kind, LEN, NEWEST_LEN, Range, extend};
+use dacapo_packet::Packet;
+use dacapo_wire::retransmission::{Header, Kind, Range, extend};
 use std::time::Duration;
 
 /// How many packets may be sent again at once: they are queued before what is sent first, which
@@ -105,24 +106,13 @@ impl Sending {
             cx.not_made(count.into(), DropReason::Overflow);
             return false;
         };
-        let Ok(mut packet) = copier.copy(cx.pool, view) else {
-            cx.not_made(count.into(), DropReason::NoMemory);
-            return false;
-        };
         let kind = Kind::Again(attempt);
         let header = |at: usize| Header { number: (number + at as u64) as u32, kind }.emit();
-        if cx.pool.put_head(&mut packet, header).is_err() {
-            cx.discard(packet, DropReason::TooLarge);
-            return false;
+        let is_sent = send_again(cx, copier, view, header);
+        if is_sent {
+            self.allowance = left;
         }
-        self.allowance = left;
-        match cx.emit_down(packet) {
-            Ok(()) => true,
-            Err(packet) => {
-                cx.discard(packet, DropReason::Overflow);
-                false
-            }
-        }
+        is_sent
     }
 
     /// When it is to be said how far this end is, where packets are of use for `within`; none where
@@ -139,11 +129,7 @@ impl Sending {
         self.announced += 1;
         let age = u32::try_from(cx.now().since(last).as_micros()).unwrap_or(u32::MAX);
         let header = Header { number: self.next as u32, kind: Kind::Newest };
-        let mut bytes = [0; LEN + NEWEST_LEN];
-        let (head, body) = bytes.split_at_mut(LEN);
-        head.copy_from_slice(&header.emit());
-        body.copy_from_slice(&age.to_be_bytes());
-        tell(cx, copier, &bytes);
+        tell(cx, copier, header.emit(), &age.to_be_bytes());
     }
 
     /// When the first of what is kept is of no use any more.
@@ -164,23 +150,5 @@ impl Sending {
             cx.pool.free(view);
         }
         self.last = None;
-    }
-}
-
-/// Sends a packet of this module's own: the header and what follows.
-pub(super) fn tell(cx: &mut Cx<'_>, copier: &Copier, bytes: &[u8]) {
-    let (head, body) = bytes.split_at(LEN);
-    let Ok(mut packet) = copier.make(cx.pool, body) else {
-        return cx.not_made(1, DropReason::NoMemory);
-    };
-    packet.set_kind(PacketKind::Parity);
-    packet.time = cx.now();
-    let mut header = [0; LEN];
-    header.copy_from_slice(head);
-    if cx.pool.put_head(&mut packet, |_| header).is_err() {
-        return cx.discard(packet, DropReason::TooLarge);
-    }
-    if let Err(packet) = cx.emit_down(packet) {
-        cx.discard(packet, DropReason::Overflow);
     }
 }

@@ -9,6 +9,7 @@
 
 use super::Fault;
 use dacapo_wire::bytes::Reader;
+use std::ops::Range;
 
 /// The most spans of a packet (decided here). 4,096 of them have 64 KiB, more than a packet.
 pub const SPANS_MAX: u32 = 4_096;
@@ -23,6 +24,13 @@ pub struct Span {
     pub left: u64,
     /// One past the number of the last byte.
     pub right: u64,
+}
+
+impl Span {
+    /// The numbers of its bytes.
+    pub(crate) fn range(self) -> Range<u64> {
+        self.left..self.right
+    }
 }
 
 /// Spans, in a packet or in memory.

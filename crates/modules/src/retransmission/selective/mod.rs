@@ -19,14 +19,13 @@
 //! most 8,192 packets and about 8 MiB are kept at the sender, and 8,192 packets held at the
 //! receiver.
 
-mod holes;
 mod outstanding;
 mod profile;
 mod receiving;
 mod sending;
 
 use crate::copying::Copier;
-use crate::runs::in_parts;
+use crate::runs::{consecutive, in_parts, in_runs};
 use dacapo_base::Time;
 use dacapo_lift::{
     Cx, DropReason, Entry, Module, ModuleSpec, Params, Property, Setup, Stratum, TimerId, Verdict,
@@ -109,10 +108,7 @@ impl Module for Selective {
     }
 
     fn up(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
-        if run_of(cx, slot) < slot.segment_count() {
-            return in_parts(cx, slot, run_of, |cx, part| self.up_run(cx, part));
-        }
-        self.up_run(cx, slot)
+        in_runs(cx, slot, run_of, |cx, run| self.up_run(cx, run))
     }
 
     fn timeout(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
@@ -144,15 +140,12 @@ impl Module for Selective {
     }
 }
 
-/// How many packets, sent equally often, which follow each other, a packet begins with; 1 for what
-/// is no packet of the peer's application.
+/// How many packets, sent equally often, which follow each other, a packet begins with.
 fn run_of(cx: &Cx<'_>, packet: &Packet) -> usize {
-    let header = |at| Header::parse(cx.pool.segment(packet, at)).ok();
-    let Some(first) = header(0).filter(|it| it.kind != Kind::Acknowledged) else { return 1 };
-    let next = |at: usize| first.number.wrapping_add(at as u32);
-    let follows =
-        |at: &usize| header(*at).is_some_and(|it| (it.number, it.kind) == (next(*at), first.kind));
-    1 + (1..packet.segment_count()).take_while(follows).count()
+    consecutive(cx, packet, |bytes| {
+        let header = Header::parse(bytes).ok().filter(|it| it.kind != Kind::Acknowledged)?;
+        Some((header.number, header.kind))
+    })
 }
 
 impl Selective {

@@ -11,8 +11,7 @@
 //! Invariants: `holes` are the numbers from `first` to `high` that have not come; nothing from
 //! `high` on has.
 
-use super::holes::Holes;
-use dacapo_base::{Time, earlier};
+use dacapo_base::{Ranges, Time, earlier};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Duration;
@@ -54,7 +53,7 @@ pub(super) struct Outstanding {
     first: u64,
     slots: VecDeque<Slot>,
     high: u64,
-    holes: Holes,
+    holes: Ranges,
 }
 
 impl Outstanding {
@@ -90,7 +89,7 @@ impl Outstanding {
         if self.high < next {
             return Some(next - 1);
         }
-        self.holes.iter().next_back().map(|hole| hole.end - 1)
+        self.holes.last().map(|hole| hole.end - 1)
     }
 
     /// All before `number` has come, which is no more than has left.
@@ -114,11 +113,11 @@ impl Outstanding {
             let places = (part.start - first) as usize..(part.end - first) as usize;
             slots.range_mut(places).for_each(|slot| heard.note(slot, now, round));
         };
-        self.holes.remove(&range, &mut note);
+        self.holes.remove(range.clone(), &mut note);
         if range.end > self.high {
             let from = range.start.max(self.high);
             note(from..range.end);
-            self.holes.add(self.high..from);
+            self.holes.insert(self.high..from);
             self.high = range.end;
         }
         heard
@@ -148,7 +147,7 @@ impl Outstanding {
         due
     }
 
-    /// These leave again `now`; returns for which time, as of the first of them.
+    /// These leave again `now`.
     pub fn sent_again(&mut self, range: &Range<u64>, now: Time) {
         for number in range.clone() {
             let at = number.checked_sub(self.first).map(|at| at as usize);

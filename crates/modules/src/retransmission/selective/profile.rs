@@ -7,9 +7,7 @@
 //! ```
 
 use super::receiving::{ACK_AFTER, ACK_PACKETS};
-use crate::arithmetic::{
-    MILLISECOND, ONE_IN_HUNDRED, both, packets_per_unit, part, ratio, unit_bytes,
-};
+use crate::arithmetic::{MILLISECOND, ONE_IN_HUNDRED, apart_ns, both, part, ratio, unit_bytes};
 use dacapo_lift::{Cost, Figures, PPB, Params, Profile, Service, Setting};
 
 /// Default, measured by `dacapo bench cost` on Intel Xeon.
@@ -68,16 +66,10 @@ impl Profile for Acknowledged {
 
     /// Acknowledgements cost as much as other packets.
     fn packets_milli(&self, _: &Params, setting: &Setting) -> u64 {
-        let after = ratio(apart(setting), 1_000, ACK_AFTER.as_nanos() as u64);
+        let after = ratio(apart_ns(setting), 1_000, ACK_AFTER.as_nanos() as u64);
         let said = after.clamp(1_000 / ACK_PACKETS as u64, 1_000);
         (again_milli(setting.path.loss_ppb) + said).min(COPIES_MAX * 1_000)
     }
-}
-
-/// How far packets are apart on average, in ns, as full as they can be.
-fn apart(setting: &Setting) -> u64 {
-    let packets = packets_per_unit(&setting.units, setting.path.datagram_len);
-    ratio(1_000, 1_000_000_000, setting.units.per_ks.saturating_mul(packets)).max(1)
 }
 
 /// How many packets leave for a thousand, where so many are lost: no more than [`COPIES_MAX`]
@@ -110,7 +102,7 @@ struct Repair {
 impl Repair {
     fn of(setting: &Setting, below: &Service) -> Self {
         let path = &setting.path;
-        let apart = apart(setting);
+        let apart = apart_ns(setting);
         let figures = &below.figures;
         let trip = figures.delay_ns.saturating_add(path.delay_ns).saturating_add(figures.jitter_ns);
         let loss = figures.loss_ppb.min(PPB);

@@ -10,13 +10,12 @@
 //! Invariants: numbers go up in order, each once; `holes` are the numbers from the next one to
 //! `high` that have not come.
 
-use super::holes::Holes;
+use super::super::emitting::tell;
 use crate::copying::Copier;
-use crate::runs::up_or_drop;
 use crate::window::{Place, Window};
-use dacapo_base::{Time, earlier};
+use dacapo_base::{Ranges, Time, earlier};
 use dacapo_lift::{Cx, DropReason, Verdict};
-use dacapo_packet::{Kind as PacketKind, Packet};
+use dacapo_packet::Packet;
 use dacapo_wire::acknowledgement::{
     Header, Kind, LEN, RANGE_LEN, RANGES_MAX, Range as Said, STATE_LEN, State, extend,
 };
@@ -44,7 +43,7 @@ pub(super) struct Receiving {
     window: Window,
     /// The first number that is above all that has come.
     high: u64,
-    holes: Holes,
+    holes: Ranges,
     /// Numbers that came out of order lately, and how often they are to be said yet.
     recent: VecDeque<(u64, u8)>,
     /// What came last, and when.
@@ -62,7 +61,7 @@ impl Receiving {
         Self {
             window: Window::new(),
             high: 0,
-            holes: Holes::default(),
+            holes: Ranges::default(),
             recent: VecDeque::new(),
             last: None,
             duplicates: 0,
@@ -111,9 +110,9 @@ impl Receiving {
 
     /// These have come.
     fn note(&mut self, range: &Range<u64>) {
-        self.holes.remove(range, |_| ());
+        self.holes.remove(range.clone(), |_| ());
         if range.end > self.high {
-            self.holes.add(self.high..range.start.max(self.high));
+            self.holes.insert(self.high..range.start.max(self.high));
             self.high = range.end;
         }
     }
@@ -122,16 +121,7 @@ impl Receiving {
     fn pass(&mut self, cx: &mut Cx<'_>, number: u64, slot: &mut Packet) -> Verdict {
         let count = slot.segment_count() as u64;
         self.note(&(number..number + count));
-        (0..count).for_each(|_| self.window.advance());
-        if self.window.held() == 0 {
-            return Verdict::Forward;
-        }
-        // The effects of a call go before its slot, so the packet itself must be one of them.
-        up_or_drop(cx, slot.take());
-        while let Some(packet) = self.window.release() {
-            up_or_drop(cx, packet);
-        }
-        Verdict::Held
+        self.window.pass(cx, slot)
     }
 
     fn keep(&mut self, cx: &mut Cx<'_>, ahead: usize, slot: &mut Packet) -> Verdict {
@@ -139,15 +129,9 @@ impl Receiving {
         if cx.pool.is_scarce(slot.payload_len()) {
             return Verdict::Drop(DropReason::NoMemory);
         }
-        let mut packet = slot.take();
-        if packet.time == Time::ZERO {
-            packet.time = cx.now();
-        }
-        // A small view must not pin the large body that a burst arrived in; without memory it does.
-        let _ = cx.pool.settle(&mut packet);
         let number = self.window.next() + ahead as u64;
-        self.note(&(number..number + packet.segment_count() as u64));
-        self.window.hold(ahead, packet);
+        self.note(&(number..number + slot.segment_count() as u64));
+        self.window.keep(cx, ahead, slot);
         if self.recent.len() == RECENT_MAX {
             self.recent.pop_front();
         }
@@ -189,7 +173,7 @@ impl Receiving {
         }
         debug_assert!(self.bytes.len() <= STATE_LEN + RANGES_MAX * RANGE_LEN);
         let header = Header { number: self.window.next() as u32, kind: Kind::Acknowledged };
-        tell(cx, copier, &header, &self.bytes);
+        tell(cx, copier, header.emit(), &self.bytes);
     }
 
     /// What has come behind the next number: first that of which something came lately.
@@ -232,20 +216,5 @@ impl Receiving {
         self.recent.clear();
         (self.pending, self.due) = (0, None);
         self.window.begin_at(self.high);
-    }
-}
-
-/// Sends a packet of this module's own.
-fn tell(cx: &mut Cx<'_>, copier: &Copier, header: &Header, bytes: &[u8]) {
-    let Ok(mut packet) = copier.make(cx.pool, bytes) else {
-        return cx.not_made(1, DropReason::NoMemory);
-    };
-    packet.set_kind(PacketKind::Parity);
-    packet.time = cx.now();
-    if cx.pool.put_head(&mut packet, |_| header.emit()).is_err() {
-        return cx.discard(packet, DropReason::TooLarge);
-    }
-    if let Err(packet) = cx.emit_down(packet) {
-        cx.discard(packet, DropReason::Overflow);
     }
 }

@@ -13,6 +13,7 @@
 //! and about [`BYTES_MAX`] bytes are outstanding; at most [`AGAIN_MAX`] packets are sent again at
 //! once.
 
+use super::super::emitting::send_again;
 use super::super::kept::{BYTES_MAX, Kept};
 use super::super::round_trip::RoundTrip;
 use super::outstanding::Outstanding;
@@ -44,6 +45,10 @@ const PROBE_MAX: Duration = Duration::from_secs(2);
 /// How many quarters of a round trip packets may overtake each other, at most.
 const QUARTERS_MAX: u32 = 4;
 
+/// After so many times that something was lost, and nothing came twice, it is one again (RFC 8985,
+/// section 6.2.4).
+const PERSISTS: u32 = 16;
+
 #[derive(Debug, Default)]
 pub(super) struct Sending {
     outstanding: Outstanding,
@@ -55,8 +60,10 @@ pub(super) struct Sending {
     round_min: Option<Duration>,
     /// When the newest left of those that have come.
     newest: Option<Time>,
-    /// For how many quarters of a round trip what was overtaken is waited for.
+    /// For how many quarters of a round trip more what was overtaken is waited for.
     quarters: u32,
+    /// After how many more losses for none.
+    persists: u32,
     /// How many the peer says that came twice.
     duplicates: u32,
     /// When something left last, or came of what had.
@@ -165,6 +172,7 @@ impl Sending {
         if more > 0 && more < u32::MAX / 2 {
             self.duplicates = duplicates;
             self.quarters = (self.quarters + 1).min(QUARTERS_MAX - 1);
+            self.persists = PERSISTS;
         }
     }
 
@@ -180,6 +188,10 @@ impl Sending {
         let mut lost = std::mem::take(&mut self.lost);
         lost.clear();
         self.lost_at = self.outstanding.find_lost(cx.now(), newest, self.overdue(), &mut lost);
+        if !lost.is_empty() {
+            self.persists = self.persists.saturating_sub(1);
+            self.quarters = if self.persists > 0 { self.quarters } else { 0 };
+        }
         let mut room = AGAIN_MAX.min(self.allowance);
         for range in &lost {
             let count = (range.end - range.start).min(room);
@@ -219,29 +231,18 @@ impl Sending {
         view: &Packet,
     ) -> bool {
         let count = view.segment_count() as u64;
-        let Ok(mut packet) = copier.copy(cx.pool, view) else {
-            cx.not_made(count, DropReason::NoMemory);
-            return false;
-        };
         let outstanding = &mut self.outstanding;
-        outstanding.sent_again(&(number..number + count), cx.now());
         let header = |at: usize| {
             let number = number + at as u64;
-            let attempt = outstanding.get(number).map_or(1, |slot| slot.attempt);
-            Header { number: number as u32, kind: Kind::Sent(attempt) }.emit()
+            let attempt = outstanding.get(number).map_or(0, |slot| slot.attempt);
+            Header { number: number as u32, kind: Kind::Sent(attempt.saturating_add(1)) }.emit()
         };
-        if cx.pool.put_head(&mut packet, header).is_err() {
-            cx.discard(packet, DropReason::TooLarge);
-            return false;
+        let is_sent = send_again(cx, copier, view, header);
+        if is_sent {
+            outstanding.sent_again(&(number..number + count), cx.now());
+            self.again += count as i64;
         }
-        self.again += count as i64;
-        match cx.emit_down(packet) {
-            Ok(()) => true,
-            Err(packet) => {
-                cx.discard(packet, DropReason::Overflow);
-                false
-            }
-        }
+        is_sent
     }
 
     /// When it is to be looked what is lost, or to be probed.
