@@ -82,8 +82,7 @@ impl Graphs {
     }
 
     fn below(&self, transport: u16) -> Properties {
-        let spec = self.catalogue.transport(transport);
-        spec.map_or(Properties::NONE, |spec| Properties::of(spec.properties))
+        self.catalogue.below(transport)
     }
 
     /// Who sees to it that everything that is sent through a graph arrives.
@@ -122,10 +121,7 @@ impl Graphs {
 
     /// What is kept above a graph.
     pub fn above(&self, transport: u16, graph: &GraphForm) -> Properties {
-        let modules = graph.nodes.iter().rev().map(|node| node.module);
-        let specs = modules.filter_map(|id| self.catalogue.by_id(id));
-        let above = |below, entry: &dacapo_lift::Entry| entry.spec.above(below);
-        specs.fold(self.below(transport), above)
+        self.catalogue.above(transport, graph.nodes.iter().map(|node| node.module))
     }
 
     pub fn build(

@@ -1,7 +1,7 @@
 //! [`Graph`]: the C-modules of one epoch, as data; and the [`Catalogue`] that knows the modules.
 
 use crate::runner::{failure, guarded};
-use crate::{Meter, Module, ModuleSpec, Runner, Setup, TransportSpec};
+use crate::{Meter, Module, ModuleSpec, Properties, Runner, Setup, TransportSpec};
 use dacapo_packet::Layout;
 
 /// The values of a module's parameters, by their number in its spec.
@@ -140,6 +140,25 @@ impl Catalogue {
     #[must_use]
     pub fn transport_by_name(&self, name: &str) -> Option<&'static TransportSpec> {
         self.transports.iter().copied().find(|spec| spec.name == name)
+    }
+
+    /// What a transport gives; nothing where nobody knows it.
+    #[must_use]
+    pub fn below(&self, transport: u16) -> Properties {
+        let spec = self.transport(transport);
+        spec.map_or(Properties::NONE, |spec| Properties::of(spec.properties))
+    }
+
+    /// What holds above a graph of these modules, from the application down, on a transport; those
+    /// that nobody knows change nothing.
+    #[must_use]
+    pub fn above(
+        &self,
+        transport: u16,
+        modules: impl DoubleEndedIterator<Item = u16>,
+    ) -> Properties {
+        let entries = modules.rev().filter_map(|id| self.by_id(id));
+        entries.fold(self.below(transport), |below, entry| entry.spec.above(below))
     }
 
     /// The same without the modules and transports that `keep` does not want.

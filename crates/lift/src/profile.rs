@@ -15,9 +15,13 @@ pub const POINTS_MAX: usize = 3;
 
 /// How a C-module changes figures, and what it costs.
 pub trait Profile: fmt::Debug + Sync + RefUnwindSafe {
-    /// The values of the parameters that are worth trying above this service: up to
-    /// [`POINTS_MAX`], and none where the module is not to be chosen. They depend on the path and
-    /// the units, never on what is asked for.
+    /// Whether the module may be chosen for such units over such a path, where nobody names it.
+    fn suits(&self, _setting: &Setting) -> bool {
+        true
+    }
+
+    /// The values of the parameters that are worth trying above this service: 1 to [`POINTS_MAX`].
+    /// They depend on the path and the units, never on what is asked for.
     fn points(&self, _setting: &Setting, _below: &Service) -> Vec<Params> {
         vec![Params::new()]
     }

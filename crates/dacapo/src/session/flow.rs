@@ -7,7 +7,7 @@ use crate::misuse::misuse;
 use crate::plan::RawEnd;
 use dacapo_core::Error;
 use dacapo_core::table::Role;
-use dacapo_lift::{Catalogue, Properties, Property};
+use dacapo_lift::{Catalogue, Property};
 use dacapo_qos::{format_rate, format_size};
 use dacapo_wire::session::FlowOffer;
 use std::fmt;
@@ -54,6 +54,8 @@ impl FlowInfo {
             entry.map_or_else(|| format!("{id:#06x}"), |entry| entry.spec.name.to_owned())
         };
         let modules: Vec<String> = offer.graph.nodes.iter().map(|node| name(node.module)).collect();
+        let nodes = offer.graph.nodes.iter();
+        let above = catalogue.above(offer.transport, nodes.map(|node| node.module));
         let spec = catalogue.transport(offer.transport);
         let transport = spec.map(|spec| spec.name.to_owned());
         let direction = match (offer.direction, role) {
@@ -68,7 +70,7 @@ impl FlowInfo {
             name: offer.name.clone(),
             direction,
             graph: modules.join(" ! "),
-            is_held_up: above(offer, catalogue).contains(Property::NoLoss),
+            is_held_up: above.contains(Property::NoLoss),
             transport: transport.unwrap_or_else(|| offer.transport.to_string()),
             unit_len_max: offer.unit_len_max as usize,
             bound_bps: offer.bound_bps,
@@ -76,14 +78,6 @@ impl FlowInfo {
             refused: None,
         }
     }
-}
-
-/// What a flow's graph and transport give.
-fn above(offer: &FlowOffer, catalogue: &Catalogue) -> Properties {
-    let spec = catalogue.transport(offer.transport);
-    let below = spec.map_or(Properties::NONE, |spec| Properties::of(spec.properties));
-    let modules = offer.graph.nodes.iter().rev().filter_map(|node| catalogue.by_id(node.module));
-    modules.fold(below, |below, entry| entry.spec.above(below))
 }
 
 impl fmt::Display for FlowInfo {

@@ -82,7 +82,7 @@ impl Trial<'_> {
     /// The points above a service, which must be few, legal and the same again.
     fn points(&self, below: &Service) -> Vec<Params> {
         let points = self.spec.profile.points(&self.setting, below);
-        if points.len() > POINTS_MAX {
+        if !(1..=POINTS_MAX).contains(&points.len()) {
             self.fail(&format!("{} points", points.len()));
         }
         for &(number, value) in points.iter().flat_map(Params::values) {

@@ -189,10 +189,7 @@ fn check_all(name: &str, seeds: u64, left: f64, draw: impl Fn(u64) -> Drawn + Sy
     let (lost, on_the_way) =
         (share(totals.lost, totals.units), share(totals.packets_lost, totals.packets));
     assert!(on_the_way > 0.04, "{on_the_way} of the packets were lost");
-    assert!(
-        lost <= on_the_way * left,
-        "{lost} of the units, {on_the_way} of the packets were lost"
-    );
+    assert!(lost < on_the_way * left, "{lost} of the units, {on_the_way} of the packets were lost");
     let drawn = [totals.checked, totals.ordered, totals.changed];
     assert!(drawn.iter().all(|count| *count > seeds / 2), "{drawn:?} of {seeds}");
 }

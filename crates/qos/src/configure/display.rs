@@ -74,12 +74,10 @@ impl fmt::Display for Expected {
             write!(f, ", shown at {}", format_duration(ns))?;
         }
         let loss = format_ratio(rounded(self.loss_ppb, Side::Up));
-        write!(f, ", jitter {}", duration(self.jitter_ns))?;
-        // What comes in the end, and after it was of use, is lost to who asks for both.
-        let no_loss = dacapo_lift::Property::NoLoss.to_string();
-        match self.loss_ppb > 0 && self.keeps.contains(&no_loss) {
-            true => write!(f, ", loss 0 %, later than is of use {loss}"),
-            false => write!(f, ", loss {loss}"),
+        write!(f, ", jitter {}, loss {loss}", duration(self.jitter_ns))?;
+        match self.late_ppb {
+            0 => Ok(()),
+            ppb => write!(f, ", later than is of use {}", format_ratio(rounded(ppb, Side::Up))),
         }
     }
 }

@@ -31,6 +31,7 @@ use super::request::{Request, Use};
 use super::wording::{self, Side, rounded};
 use crate::attribute::{AttributeKey, Kind, Requirement};
 use crate::units::{format_duration, format_rate};
+use dacapo_lift::Property;
 use serde::Serialize;
 
 /// Why a graph was chosen.
@@ -116,6 +117,8 @@ pub struct Expected {
     pub jitter_ns: u64,
     /// The share of units that is lost, in ppb.
     pub loss_ppb: u64,
+    /// The share that comes, as everything does, but after it is of use, in ppb.
+    pub late_ppb: u64,
     /// The longest unit that is carried whole, in bytes.
     pub unit_len_max: u32,
     /// Packets of a unit of mean length.
@@ -190,6 +193,11 @@ pub(super) fn explanation(
     rejected: Vec<Rejected>,
 ) -> Explanation {
     let path = judge.request.setting.path;
+    // Where nothing is lost in the end, what a profile counts as lost comes too late.
+    let (loss_ppb, late_ppb) = match outcome.properties.contains(Property::NoLoss) {
+        true => (0, outcome.loss_ppb),
+        false => (outcome.loss_ppb, 0),
+    };
     Explanation {
         graph: chosen.text(),
         parts: parts(judge, chosen, forced),
@@ -199,7 +207,8 @@ pub(super) fn explanation(
             delay_ns: outcome.delay_ns,
             playout_ns: outcome.playout_ns,
             jitter_ns: outcome.jitter_ns,
-            loss_ppb: outcome.loss_ppb,
+            loss_ppb,
+            late_ppb,
             unit_len_max: outcome.unit_len_max,
             packets_per_unit: outcome.packets_per_unit,
         },

@@ -162,14 +162,15 @@ fn fill(slot: &Slot, stacks: &mut [Stack], setting: &Setting) -> Result<Vec<Stac
     Ok(all)
 }
 
-/// A stack with a module on top, at each of its operating points.
+/// A stack with a module on top, at each of its operating points; none where the module does not
+/// suit what is sent.
 pub(super) fn raised(
     spec: &'static ModuleSpec,
     below: &Stack,
     setting: &Setting,
 ) -> impl Iterator<Item = Stack> {
-    let room = below.count < GRAPH_NODES_MAX;
-    let points = if room { spec.profile.points(setting, &below.service) } else { Vec::new() };
+    let is_tried = below.count < GRAPH_NODES_MAX && spec.profile.suits(setting);
+    let points = if is_tried { spec.profile.points(setting, &below.service) } else { Vec::new() };
     let points =
         points.into_iter().take(POINTS_MAX).filter(move |params| are_allowed(spec, params));
     points.filter_map(move |params| below.with(spec, params, setting))

@@ -77,6 +77,9 @@ fn on(below: &Growing, spec: &'static ModuleSpec, setting: &Setting) -> Vec<Grow
         nodes.push(Node { module: spec.id, params });
         Some(Growing { nodes, service, cost })
     };
+    if !spec.profile.suits(setting) {
+        return Vec::new();
+    }
     spec.profile.points(setting, &below.service).into_iter().filter_map(grow).collect()
 }
 

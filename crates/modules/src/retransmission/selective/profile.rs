@@ -29,14 +29,13 @@ const COPIES_MAX: u64 = 4;
 pub(super) struct Acknowledged;
 
 impl Profile for Acknowledged {
-    /// Nothing slows its sender down but its own window, so it is proposed only where a flow has
-    /// units of its own pace: not where they fill half of what the flow may send or the path takes.
-    fn points(&self, setting: &Setting, _: &Service) -> Vec<Params> {
+    /// Nothing slows its sender down but its own window, so it is for flows with units of their own
+    /// pace: not where these fill half of what the flow may send or the path takes.
+    fn suits(&self, setting: &Setting) -> bool {
         let load = setting.units.per_ks.saturating_mul(unit_bytes(&setting.units));
         let most = [setting.bound_bps, setting.path.rate_bps].into_iter().filter(|bps| *bps > 0);
         let half = most.min().unwrap_or(u64::MAX) / 2;
-        let leaves_room = setting.units.is_paced && ratio(load, 8, 1_000) < half;
-        if leaves_room { vec![Params::new()] } else { Vec::new() }
+        setting.units.is_paced && ratio(load, 8, 1_000) < half
     }
 
     /// Nothing is lost, but what comes when it is of no use any more.
