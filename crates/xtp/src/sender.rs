@@ -97,9 +97,9 @@ pub struct Sender {
     let_go: u64,
     resend: Ranges,
     resent: Pending<RESENT_MAX>,
-    /// The window until the peer has stated its own.
-    first_window: u64,
-    stated: Option<u64>,
+    /// What lies before this byte the peer takes, as it has stated; until then as is assumed.
+    window: u64,
+    is_window_stated: bool,
     is_lossy: bool,
     is_unbounded: bool,
     /// One packet may go again beyond the window: the peer may have room and say otherwise.
@@ -127,8 +127,8 @@ impl Sender {
             let_go: 0,
             resend: Ranges::default(),
             resent: Pending::default(),
-            first_window,
-            stated: None,
+            window: first_window,
+            is_window_stated: false,
             is_lossy,
             is_unbounded,
             may_probe: false,
@@ -147,7 +147,7 @@ impl Sender {
     /// whether it does.
     pub fn grow(&mut self, capacity_max: usize, left: &mut usize) -> bool {
         let more = self.capacity.min(capacity_max.saturating_sub(self.capacity));
-        let window = self.stated.unwrap_or(0).saturating_sub(self.una);
+        let window = self.stated().saturating_sub(self.una);
         let grows = window > self.capacity as u64 && 0 < more && more <= *left;
         if grows {
             self.capacity = self.capacity.saturating_add(more);
@@ -272,21 +272,25 @@ impl Sender {
         self.resent.clear();
     }
 
+    /// The window as the peer has stated it.
+    const fn stated(&self) -> u64 {
+        if self.is_window_stated { self.window } else { 0 }
+    }
+
     fn limit(&self) -> u64 {
-        if self.is_unbounded { u64::MAX } else { self.stated.unwrap_or(self.first_window) }
+        if self.is_unbounded { u64::MAX } else { self.window }
     }
 
     /// Whether the peer has said that it takes what lies before `right`, or is assumed to. With
     /// NOFLOW more is sent, and a reader who is slow refuses that.
     #[must_use]
     pub fn is_within_window(&self, right: u64) -> bool {
-        right <= self.stated.unwrap_or(self.first_window)
+        right <= self.window
     }
 
     /// What goes again heeds the window in any case: what has no room there is lost each time.
     fn limit_again(&self) -> u64 {
-        let first = if self.is_unbounded { u64::MAX } else { self.first_window };
-        self.stated.unwrap_or(first)
+        if self.is_unbounded && !self.is_window_stated { u64::MAX } else { self.window }
     }
 
     /// The window has been closed for a while to what lacks: with NOFLOW a packet of it may go all
@@ -386,7 +390,7 @@ impl Sender {
         }
         if alloc >= rseq {
             // What it stated before stays; what was assumed does not.
-            self.stated = self.stated.max(Some(alloc));
+            (self.window, self.is_window_stated) = (self.stated().max(alloc), true);
         }
         self.acknowledge(rseq);
         self.forget_resent(echo);
@@ -412,7 +416,7 @@ impl Sender {
     /// What all who get the stream have said at least. The window may become narrower: a further
     /// one may have less room.
     pub fn settle(&mut self, floor: &Control) {
-        self.stated = Some(floor.alloc);
+        (self.window, self.is_window_stated) = (floor.alloc, true);
         self.acknowledge(floor.rseq.min(self.next));
         self.forget_resent(floor.echo);
     }
