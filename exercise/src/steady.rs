@@ -11,6 +11,7 @@ pub static SPEC: ControllerSpec = ControllerSpec {
     summary: "one rate for all flows of a path; a toy",
     source: "own",
     datagrams: true,
+    usual: None,
 };
 
 /// The catalogue's entry, for [`dacapo::Builder::controller`], with this rate.

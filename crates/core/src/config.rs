@@ -1,6 +1,7 @@
 //! [`CoreConfig`]: what a core is told at its start, and the bounds that it keeps.
 
 use crate::queues::Queues;
+use dacapo_base::Address;
 use dacapo_lift::{Catalogue, Meter};
 use dacapo_path::ControllerEntry;
 use dacapo_path::controllers::reserved;
@@ -41,7 +42,31 @@ pub struct CoreConfig {
     /// What the time of modules is taken with; `None`: it is not taken.
     pub meter: Option<Meter>,
     /// What controls each path of datagrams to a peer.
-    pub controller: ControllerEntry,
+    pub controllers: Controllers,
+}
+
+/// What controls paths of datagrams, by where they lead.
+#[derive(Clone, Debug)]
+pub struct Controllers {
+    /// To this very host.
+    pub here: ControllerEntry,
+    /// To others.
+    pub elsewhere: ControllerEntry,
+}
+
+impl Controllers {
+    /// Of the path to there.
+    #[must_use]
+    pub fn of(&self, remote: &Address) -> &ControllerEntry {
+        if remote.is_loopback() { &self.here } else { &self.elsewhere }
+    }
+}
+
+/// One for all paths.
+impl From<ControllerEntry> for Controllers {
+    fn from(entry: ControllerEntry) -> Self {
+        Self { here: entry.clone(), elsewhere: entry }
+    }
 }
 
 impl CoreConfig {
@@ -56,7 +81,7 @@ impl CoreConfig {
             versions: (VERSION, VERSION),
             queues: Queues::default(),
             meter: None,
-            controller: reserved::entry(),
+            controllers: reserved::entry().into(),
         }
     }
 }

@@ -46,7 +46,7 @@ mod transmit;
 
 pub use channel::StreamAsk;
 pub use command::{Command, Done};
-pub use config::{CoreConfig, GIVE_UP_AFTER, PEERS_MAX, SESSIONS_MAX, VERSION};
+pub use config::{Controllers, CoreConfig, GIVE_UP_AFTER, PEERS_MAX, SESSIONS_MAX, VERSION};
 pub use control::{ControlCrypto, EndpointKeys};
 pub use engine::{Core, Forgets};
 pub use error::{Code, Error, Fault};

@@ -3,6 +3,7 @@
 //! Memory, randomness, and the tables from which they are given numbers. It is handed to each call.
 
 use crate::channel::Channels;
+use crate::config::Controllers;
 use crate::flow::Context;
 use crate::graphs::Graphs;
 use crate::groups::Groups;
@@ -11,7 +12,6 @@ use crate::labels::{Labels, Target};
 use crate::queues::Queues;
 use dacapo_base::{Random, Time};
 use dacapo_packet::Pool;
-use dacapo_path::ControllerEntry;
 
 pub(crate) struct Shared {
     pub pool: Pool,
@@ -22,7 +22,7 @@ pub(crate) struct Shared {
     pub graphs: Graphs,
     pub queues: Queues,
     /// What controls a path of datagrams.
-    pub controller: ControllerEntry,
+    pub controllers: Controllers,
     /// Changes that the other end has proposed and that were refused.
     pub changes_refused: u64,
     ids: u64,
@@ -34,7 +34,7 @@ impl Shared {
         random: Random,
         graphs: Graphs,
         queues: Queues,
-        controller: ControllerEntry,
+        controllers: Controllers,
     ) -> Self {
         Self {
             pool,
@@ -44,7 +44,7 @@ impl Shared {
             groups: Groups::default(),
             graphs,
             queues,
-            controller,
+            controllers,
             changes_refused: 0,
             ids: 1,
         }

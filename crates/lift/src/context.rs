@@ -93,6 +93,12 @@ impl<'a> Cx<'a> {
         emit(&mut self.touch().up, slot, packet)
     }
 
+    /// Says that the module has something of its own to send as soon as the network takes it:
+    /// [`crate::Module::handle_room`] is called then, once.
+    pub fn want_room(&mut self) {
+        self.effects.wants_room = true;
+    }
+
     /// Gives a packet up that is not in the slot: it is freed, and counted for the reason.
     pub fn discard(&mut self, packet: Packet, reason: DropReason) {
         self.touch().discarded.push((reason, packet.segment_count() as u64));
@@ -117,10 +123,24 @@ impl<'a> Cx<'a> {
     /// Reports packets that the module gives up waiting for. Where several modules do, the path is
     /// told by the lowest: what those above miss is the same.
     pub fn report_lost(&mut self, count: u64) {
+        self.see_lost(count, None);
+    }
+
+    /// Reports packets that are lost, of which the newest was sent then.
+    pub fn report_lost_since(&mut self, count: u64, sent_at: Option<Time>) {
+        self.see_lost(count, sent_at);
+    }
+
+    fn see_lost(&mut self, count: u64, sent_at: Option<Time>) {
         let module = self.module;
         let effects = self.touch();
         effects.packets_lost += count;
-        effects.signals.see_lost(module, count);
+        effects.signals.see_lost(module, count, sent_at);
+    }
+
+    /// Reports packets that were reported lost and had come, or were only late.
+    pub fn report_spurious(&mut self, packets: u64) {
+        self.see(PathSeen { spurious_packets: packets, ..PathSeen::default() });
     }
 
     /// Reports packets that the other end has said it got, and when the newest was sent.

@@ -32,6 +32,8 @@ pub(crate) struct Effects {
     /// Messages and notes that were refused.
     pub refused: u64,
     pub signals: Signals,
+    /// A module has something of its own to send when the network takes it.
+    pub wants_room: bool,
 }
 
 impl Effects {

@@ -121,6 +121,10 @@ pub trait Module: Send {
     /// A timer that was armed through [`Cx::arm`] is due.
     fn timeout(&mut self, _cx: &mut Cx<'_>, _timer: TimerId) {}
 
+    /// The network takes `bytes` more now, or a packet at least: what the module wanted to send
+    /// ([`Cx::want_room`]) may leave, before anything new.
+    fn handle_room(&mut self, _cx: &mut Cx<'_>, _bytes: usize) {}
+
     /// An out-of-band message from the module at the same place of the peer's graph
     /// ([`Cx::control_to_peer`]), or from the application; the answer goes back the same way and is
     /// at most 4 KiB.

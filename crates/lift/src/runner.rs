@@ -277,6 +277,22 @@ impl Runner {
         self.run(around);
     }
 
+    /// Whether a module has something of its own to send when the network takes it.
+    #[must_use]
+    #[inline]
+    pub fn wants_room(&self) -> bool {
+        self.effects.wants_room
+    }
+
+    /// The network takes `bytes` more: modules send what they wanted to.
+    pub fn handle_room(&mut self, around: &mut Context<'_>, bytes: usize) {
+        self.effects.wants_room = false;
+        for index in 0..self.stages.len() {
+            self.call(around, index, |module, cx| module.handle_room(cx, bytes));
+        }
+        self.run(around);
+    }
+
     /// Gives an out-of-band message to module `index`.
     ///
     /// # Errors

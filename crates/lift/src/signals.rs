@@ -120,10 +120,11 @@ impl Signals {
     }
 
     /// A module has given up packets: what those above the lowest miss is the same.
-    pub fn see_lost(&mut self, module: usize, count: u64) {
+    pub fn see_lost(&mut self, module: usize, count: u64, sent_at: Option<Time>) {
         self.lowest = self.lowest.max(module);
         if self.lowest == module {
-            self.see(&PathSeen { lost_packets: count, ..PathSeen::default() });
+            let (lost_packets, lost_sent_at) = (count, sent_at);
+            self.see(&PathSeen { lost_packets, lost_sent_at, ..PathSeen::default() });
         }
     }
 
@@ -203,8 +204,11 @@ mod tests {
     fn what_is_lost_is_told_to_the_path_once() {
         let mut signals = Signals::new(3);
         // By the upper one alone; then by the lower, and by the upper what it misses of that.
-        [(0, 1), (2, 10), (0, 10), (2, 5)].into_iter().for_each(|(at, n)| signals.see_lost(at, n));
-        assert_eq!(signals.take_told().seen.lost_packets, 16);
+        [(0, 1), (2, 10), (0, 10), (2, 5)].into_iter().for_each(|(at, n)| {
+            signals.see_lost(at, n, (n > 1).then(|| ms(n)));
+        });
+        let seen = signals.take_told().seen;
+        assert_eq!((seen.lost_packets, seen.lost_sent_at), (16, Some(ms(10))));
     }
 
     #[test]

@@ -487,6 +487,42 @@ fn timers_fire_in_order_once_and_can_be_moved_and_taken_back() {
 }
 
 #[test]
+fn what_a_module_wants_to_send_leaves_when_there_is_room_and_is_asked_for_once() {
+    let left = Arc::new(Mutex::new(3));
+    let (wanted, sending) = (Arc::clone(&left), Arc::clone(&left));
+    let sender = Scripted::new(&SINGLES)
+        .timeout(|cx, _| cx.want_room())
+        .room(move |cx, bytes| {
+            let mut left = sending.lock().unwrap();
+            for _ in 0..bytes.min(*left) {
+                let extra = packet(cx.pool, "again");
+                cx.emit_down(extra).unwrap();
+                *left -= 1;
+            }
+            if *left > 0 {
+                cx.want_room();
+            }
+        })
+        .down(|cx, _| {
+            cx.arm(0, cx.now());
+            Verdict::Forward
+        });
+    let below = Scripted::new(&TRAINS);
+    let mut bench = Bench::new(vec![sender, below]);
+    bench.feed("a");
+    bench.run();
+    assert!(!bench.runner.wants_room());
+    bench.with(Runner::handle_timeout);
+    assert_eq!((bench.runner.wants_room(), bench.taken_down()), (true, vec!["a".to_owned()]));
+    bench.with(|runner, around| runner.handle_room(around, 2));
+    assert_eq!((bench.runner.wants_room(), *wanted.lock().unwrap()), (true, 1));
+    bench.with(|runner, around| runner.handle_room(around, 9));
+    assert_eq!((bench.runner.wants_room(), bench.taken_down().len()), (false, 3));
+    let seen: Vec<u64> = bench.runner.modules().map(|(_, seen)| seen.down.packets).collect();
+    assert_eq!(seen[1], 4, "they pass the modules below");
+}
+
+#[test]
 fn drain_goes_from_the_application_down_and_what_it_frees_passes_the_modules_below() {
     let notes = Notes::default();
     let module = |name: &'static str| {

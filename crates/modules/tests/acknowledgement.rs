@@ -173,7 +173,10 @@ fn what_is_said_has_come_is_sent_no_more_and_what_is_overtaken_is() {
 #[test]
 fn what_came_out_of_order_is_said_three_times_and_then_what_is_newest() {
     let mut b = end(ALONE, 1_000);
-    let packet = |number| [&Header { number, kind: Kind::Sent(0) }.emit()[..], b"abc"].concat();
+    let packet = |number| {
+        [&Header { number, kind: Kind::Sent { attempt: 0, asks: false } }.emit()[..], b"abc"]
+            .concat()
+    };
     // Every second of 200 is missing: far more ranges than can be said.
     (0..200).step_by(2).for_each(|number| assert!(b.handle_bytes(&packet(number))));
     let told = b.wire();
@@ -225,7 +228,10 @@ fn what_no_peer_says_is_a_counted_drop_and_lets_nothing_go() {
     a.flush();
     // A number beyond the window, and one that came.
     let mut b = end(ALONE, 1_000);
-    let packet = |number| [&Header { number, kind: Kind::Sent(0) }.emit()[..], b"abc"].concat();
+    let packet = |number| {
+        [&Header { number, kind: Kind::Sent { attempt: 0, asks: false } }.emit()[..], b"abc"]
+            .concat()
+    };
     for number in [0, 0, 8_193, u32::MAX] {
         assert!(b.handle_bytes(&packet(number)));
     }

@@ -133,7 +133,7 @@ impl Controller for Fixed {
 }
 
 static FIXED: ControllerSpec =
-    ControllerSpec { name: "fixed", summary: "", source: "own", datagrams: true };
+    ControllerSpec { name: "fixed", summary: "", source: "own", datagrams: true, usual: None };
 
 fn fixed(window: u64, rate_bps: Option<u64>) -> ControllerEntry {
     ControllerEntry::new(&FIXED, move |_, _| Box::new(Fixed { window, rate_bps }))
@@ -191,7 +191,7 @@ fn counting(controller: ControllerEntry) -> CoreConfig {
     entries.push(Entry { spec: &SPEC, build: |_, _| Box::new(Counts::default()) });
     let transports = catalogue().transports().to_vec();
     config.catalogue = Catalogue::new(entries).with_transports(transports);
-    config.controller = controller;
+    config.controllers = controller.into();
     config
 }
 

@@ -8,8 +8,8 @@
 //!
 //! One for each path, shared by its flows and their epochs. It has no clock and sends nothing.
 //! What flows tell nothing about (no module of their graph
-//! [acknowledges](crate::Sent::is_acknowledged)) is not in flight to it: its rate holds that, its
-//! window does not.
+//! [acknowledges](crate::Sent::is_acknowledged)) is not in flight to it: its window does not hold
+//! that, and its rate where it [says so](Controller::holds_unreported).
 
 use dacapo_base::Time;
 use std::fmt;
@@ -25,6 +25,8 @@ pub struct ControllerCx {
     pub in_flight_bytes: u64,
     /// The round trip, as far as it is known.
     pub rtt: Option<Duration>,
+    /// Something waits that the window or the rate does not let out.
+    pub is_limited: bool,
 }
 
 /// What has left for a path.
@@ -60,6 +62,8 @@ pub struct Lost {
     pub packets: u64,
     /// Their bytes, as they left.
     pub bytes: u64,
+    /// When the newest of them left, where a module has said.
+    pub sent_at: Option<Time>,
     /// Nothing was heard of anything for so long that all that was in flight counts as lost.
     pub is_silence: bool,
 }
@@ -90,6 +94,11 @@ pub trait Controller: Send {
         let _ = (cx, lost);
     }
 
+    /// So many packets that were reported lost had come, or were only late.
+    fn on_spurious(&mut self, cx: &ControllerCx, packets: u64) {
+        let _ = (cx, packets);
+    }
+
     /// So many packets came with a mark of congestion (ECN; RFC 3168).
     fn on_marked(&mut self, cx: &ControllerCx, packets: u64) {
         let _ = (cx, packets);
@@ -116,6 +125,12 @@ pub trait Controller: Send {
         None
     }
 
+    /// Whether the rate holds also what no module reports about: else those flows keep their own
+    /// bounds alone.
+    fn holds_unreported(&self) -> bool {
+        true
+    }
+
     /// When it wants to be called though nothing happens.
     fn due(&self) -> Option<Time> {
         None
@@ -139,6 +154,17 @@ pub struct ControllerSpec {
     /// It may be chosen for paths of datagrams; one that may not stands for what a transport does
     /// itself.
     pub datagrams: bool,
+    /// Which paths of datagrams it controls where nobody names another.
+    pub usual: Option<Leads>,
+}
+
+/// Where a path leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leads {
+    /// To this very host.
+    Here,
+    /// To another one.
+    Elsewhere,
 }
 
 /// What makes a controller for a path that begins, or goes another way from now on.

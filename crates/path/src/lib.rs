@@ -29,8 +29,8 @@ mod tests;
 
 pub use bucket::TokenBucket;
 pub use controller::{
-    Controller, ControllerCx, ControllerEntry, ControllerSpec, Delivered, Lost, OpenController,
-    Prior, Sent,
+    Controller, ControllerCx, ControllerEntry, ControllerSpec, Delivered, Leads, Lost,
+    OpenController, Prior, Sent,
 };
 pub use estimate::{ClockOffset, RttEstimate};
 pub use estimates::{BelowSeen, Estimates};

@@ -50,6 +50,8 @@ pub struct Path {
     has_panicked: bool,
     /// The controller holds nothing back.
     is_free: bool,
+    /// Its rate holds what no module reports about, too.
+    holds_unreported: bool,
     /// What it says: the most bytes in flight, and when it wants to be called.
     window: u64,
     call_at: Option<Time>,
@@ -84,6 +86,7 @@ impl Path {
             controller: Box::new(Free),
             has_panicked: false,
             is_free: true,
+            holds_unreported: true,
             window: u64::MAX,
             call_at: None,
             pacer: Pacer::default(),
@@ -158,14 +161,18 @@ impl Path {
     }
 
     /// How many bytes may leave now, of all flows together; a packet that is begun may be longer.
+    /// `is_acknowledged`: of those of whose packets modules say what became of them.
     #[must_use]
     #[inline]
-    pub fn allowance(&mut self, now: Time) -> usize {
-        if self.is_free { usize::MAX } else { self.held_allowance(now) }
+    pub fn allowance(&mut self, now: Time, is_acknowledged: bool) -> usize {
+        if self.is_free { usize::MAX } else { self.held_allowance(now, is_acknowledged) }
     }
 
-    fn held_allowance(&mut self, now: Time) -> usize {
-        self.window_left().min(self.pacer.allowance(now))
+    fn held_allowance(&mut self, now: Time, is_acknowledged: bool) -> usize {
+        let window = if is_acknowledged { self.window_left() } else { usize::MAX };
+        let is_paced = is_acknowledged || self.holds_unreported;
+        let paced = if is_paced { self.pacer.allowance(now) } else { usize::MAX };
+        window.min(paced)
     }
 
     fn window_left(&self) -> usize {
@@ -197,7 +204,7 @@ impl Path {
     /// Whether what waits may leave now; once.
     #[must_use]
     pub fn poll_room(&mut self, now: Time) -> bool {
-        let has_capacity = self.is_awaited && self.allowance(now) > 0;
+        let has_capacity = self.is_awaited && self.allowance(now, true) > 0;
         self.is_awaited &= !has_capacity;
         has_capacity
     }
@@ -207,7 +214,9 @@ impl Path {
         if let Some(prober) = &mut self.prober {
             prober.handle_sent(sent.datagram_len, sent.bytes as usize);
         }
-        self.pacer.take(now, sent.bytes);
+        if sent.is_acknowledged || self.holds_unreported {
+            self.pacer.take(now, sent.bytes);
+        }
         if !sent.is_acknowledged {
             return;
         }
@@ -241,8 +250,11 @@ impl Path {
                 it.on_delivered(&cx, &Delivered { packets, bytes: came, sent_at, rtt });
             }
             if seen.lost_packets > 0 {
-                let packets = seen.lost_packets;
-                it.on_lost(&cx, &Lost { packets, bytes: lost, is_silence: false });
+                let (packets, sent_at) = (seen.lost_packets, seen.lost_sent_at);
+                it.on_lost(&cx, &Lost { packets, bytes: lost, sent_at, is_silence: false });
+            }
+            if seen.spurious_packets > 0 {
+                it.on_spurious(&cx, seen.spurious_packets);
             }
             if seen.marked_packets > 0 {
                 it.on_marked(&cx, seen.marked_packets);
@@ -262,13 +274,18 @@ impl Path {
     }
 
     fn cx(&self, now: Time) -> ControllerCx {
-        ControllerCx { now, in_flight_bytes: self.in_flight.bytes(), rtt: self.rtt() }
+        let (in_flight_bytes, is_limited) = (self.in_flight.bytes(), self.is_awaited);
+        ControllerCx { now, in_flight_bytes, rtt: self.rtt(), is_limited }
     }
 
     /// Takes over what the controller says now.
     fn obey(&mut self, now: Time) {
-        let said = self.with_controller(|it| (it.window(), it.rate_bps(), it.due()));
-        let (window, rate_bps, call_at) = said.unwrap_or((u64::MAX, None, None));
+        let said = self.with_controller(|it| {
+            let held = it.holds_unreported();
+            (it.window(), it.rate_bps(), it.due(), held)
+        });
+        let (window, rate_bps, call_at, held) = said.unwrap_or((u64::MAX, None, None, true));
+        self.holds_unreported = held;
         self.is_due_earlier |= call_at.is_some() && call_at != self.call_at;
         (self.window, self.call_at) = (window, call_at);
         self.pacer.set_rate(now, rate_bps);
@@ -297,7 +314,8 @@ impl Path {
         if self.silent_at().is_some_and(|at| at <= now) {
             let (packets, bytes) = self.in_flight.take_all();
             self.estimates.handle_idle();
-            let (cx, lost) = (self.cx(now), Lost { packets, bytes, is_silence: true });
+            let lost = Lost { packets, bytes, sent_at: None, is_silence: true };
+            let cx = self.cx(now);
             self.with_controller(|it| it.on_lost(&cx, &lost));
             self.obey(now);
         }

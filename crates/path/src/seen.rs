@@ -15,6 +15,10 @@ pub struct PathSeen {
     pub sent_at: Option<Time>,
     /// Packets that were given up.
     pub lost_packets: u64,
+    /// When the newest of those was sent, where that is known.
+    pub lost_sent_at: Option<Time>,
+    /// Packets that were given up, and had come or were only late.
+    pub spurious_packets: u64,
     /// Packets that came with a mark of congestion (ECN; RFC 3168).
     pub marked_packets: u64,
     /// The newest round trip, without the time that the other end held it.
@@ -36,6 +40,8 @@ impl PathSeen {
         add(&mut self.delivered_bytes, later.delivered_bytes);
         self.sent_at = self.sent_at.max(later.sent_at);
         add(&mut self.lost_packets, later.lost_packets);
+        self.lost_sent_at = self.lost_sent_at.max(later.lost_sent_at);
+        add(&mut self.spurious_packets, later.spurious_packets);
         add(&mut self.marked_packets, later.marked_packets);
         self.rtt = later.rtt.or(self.rtt);
     }

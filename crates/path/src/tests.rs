@@ -75,7 +75,7 @@ impl Controller for Scripted {
 }
 
 static SPEC: ControllerSpec =
-    ControllerSpec { name: "scripted", summary: "", source: "", datagrams: true };
+    ControllerSpec { name: "scripted", summary: "", source: "", datagrams: true, usual: None };
 
 struct Bench {
     path: Path,
@@ -124,17 +124,17 @@ fn lost(packets: u64) -> PathSeen {
 #[test]
 fn a_window_lets_out_as_much_as_is_not_in_flight_and_says_when_there_is_room() {
     let mut bench = Bench::new(10_000, None, None);
-    assert_eq!(bench.path.allowance(ms(0)), 10_000);
+    assert_eq!(bench.path.allowance(ms(0), true), 10_000);
     bench.send(ms(0), 9);
-    assert_eq!(bench.path.allowance(ms(0)), 1_000);
+    assert_eq!(bench.path.allowance(ms(0), true), 1_000);
     bench.send(ms(1), 2);
-    assert_eq!((bench.path.allowance(ms(1)), bench.path.in_flight_bytes()), (0, 11_000));
+    assert_eq!((bench.path.allowance(ms(1), true), bench.path.in_flight_bytes()), (0, 11_000));
     assert!(!bench.path.poll_room(ms(1)), "nobody waits");
     bench.path.await_room();
     assert!(!bench.path.poll_room(ms(1)));
     bench.path.handle_seen(ms(20), &delivered(4, ms(0)));
     assert!(bench.path.poll_room(ms(20)) && !bench.path.poll_room(ms(20)), "once");
-    assert_eq!(bench.path.allowance(ms(20)), 3_000);
+    assert_eq!(bench.path.allowance(ms(20), true), 3_000);
     assert_eq!(
         bench.told(),
         [Told::Sent(9_000), Told::Sent(11_000), Told::Delivered(4_000, 7_000)]
@@ -148,7 +148,7 @@ fn what_is_lost_or_marked_is_told_and_loss_makes_room() {
     bench.path.handle_seen(ms(5), &lost(1));
     let marked = PathSeen { marked_packets: 3, ..PathSeen::default() };
     bench.path.handle_seen(ms(5), &marked);
-    assert_eq!(bench.path.allowance(ms(5)), 1_000);
+    assert_eq!(bench.path.allowance(ms(5), true), 1_000);
     assert_eq!(bench.told(), [Told::Sent(2_000), Told::Lost(1_000, false), Told::Marked(3)]);
 }
 
@@ -156,8 +156,12 @@ fn what_is_lost_or_marked_is_told_and_loss_makes_room() {
 fn what_nobody_reports_is_paced_and_not_in_flight() {
     let mut bench = Bench::new(2_000, Some(8_000_000), None);
     bench.path.handle_sent(ms(0), &sent(2, false));
-    assert_eq!((bench.path.in_flight_bytes(), bench.path.allowance(ms(0))), (0, 0), "the pace");
-    assert_eq!(bench.path.allowance(ms(2)), 2_000, "a burst of 2 ms, and the window");
+    assert_eq!(
+        (bench.path.in_flight_bytes(), bench.path.allowance(ms(0), true)),
+        (0, 0),
+        "the pace"
+    );
+    assert_eq!(bench.path.allowance(ms(2), true), 2_000, "a burst of 2 ms, and the window");
     assert_eq!(bench.told(), []);
 }
 
@@ -165,7 +169,11 @@ fn what_nobody_reports_is_paced_and_not_in_flight() {
 fn the_pace_says_when_there_is_room_again() {
     let mut bench = Bench::new(u64::MAX, Some(8_000_000), None);
     bench.send(ms(0), 3);
-    assert_eq!((bench.path.allowance(ms(0)), bench.path.due(ms(0))), (0, None), "nobody waits");
+    assert_eq!(
+        (bench.path.allowance(ms(0), true), bench.path.due(ms(0))),
+        (0, None),
+        "nobody waits"
+    );
     bench.path.await_room();
     let at = bench.path.due(ms(0)).unwrap();
     assert!(!bench.path.poll_room(ms(0)) && at > ms(0) && at < ms(3), "{at:?}");
@@ -233,18 +241,18 @@ fn who_moves_keeps_the_round_trip_as_a_prior_and_the_rate_as_a_cap() {
 #[test]
 fn reserved_holds_nothing_back_but_after_a_move_until_something_came() {
     let mut path = Path::new(ms(0), &reserved::entry());
-    assert_eq!((path.allowance(ms(0)), path.due(ms(0))), (usize::MAX, None));
+    assert_eq!((path.allowance(ms(0), true), path.due(ms(0))), (usize::MAX, None));
     for at in 0..40 {
         path.handle_sent(ms(at * 10), &sent(2, true));
         path.handle_seen(ms(at * 10 + 9), &delivered(2, ms(at * 10)));
     }
-    assert_eq!((path.allowance(ms(400)), path.due(ms(400))), (usize::MAX, None));
+    assert_eq!((path.allowance(ms(400), true), path.due(ms(400))), (usize::MAX, None));
     path.move_to_another(ms(400));
-    assert_eq!(path.allowance(ms(400)), 1_500, "a burst at 1.6 Mbit/s");
+    assert_eq!(path.allowance(ms(400), true), 1_500, "a burst at 1.6 Mbit/s");
     path.handle_sent(ms(400), &sent(2, true));
-    assert_eq!(path.allowance(ms(400)), 0);
+    assert_eq!(path.allowance(ms(400), true), 0);
     path.handle_seen(ms(420), &delivered(2, ms(400)));
-    assert_eq!(path.allowance(ms(420)), usize::MAX);
+    assert_eq!(path.allowance(ms(420), true), usize::MAX);
 }
 
 /// Panics at one of its calls.
@@ -301,8 +309,8 @@ fn a_controller_that_panics_is_asked_no_more_and_nothing_is_held_back() {
         path.handle_sent(ms(5_000), &sent(3, true));
         path.handle_timeout(ms(9_000));
         let none = ("none", usize::MAX);
-        assert_eq!((path.controller(), path.allowance(ms(9_000))), none, "{call}");
+        assert_eq!((path.controller(), path.allowance(ms(9_000), true)), none, "{call}");
         path.move_to_another(ms(9_001));
-        assert_eq!((path.controller(), path.allowance(ms(9_001))), none, "{call}");
+        assert_eq!((path.controller(), path.allowance(ms(9_001), true)), none, "{call}");
     }
 }

@@ -6,7 +6,8 @@
 //!  |  number (low 32)    | attempt | bytes …
 //!  +--------------------+---------+----------
 //!   attempt   0         the packet with this number, sent first
-//!             1 to 250  the same, sent again for so many times; 250: or more
+//!             1 to 120  the same, sent again for so many times; 120: or more
+//!             + 128     it asks to be acknowledged at once (as QUIC's IMMEDIATE_ACK does)
 //!             255       acknowledged: everything before this number has come, and then
 //!
 //!      0          32        40        72             104
@@ -31,7 +32,7 @@ pub use crate::sequence::extend;
 pub const LEN: usize = 5;
 
 /// The highest attempt that is told from others.
-pub const ATTEMPTS_MAX: u8 = 250;
+pub const ATTEMPTS_MAX: u8 = 120;
 
 /// The most ranges in one acknowledgement.
 pub const RANGES_MAX: usize = 32;
@@ -42,13 +43,21 @@ pub const STATE_LEN: usize = 13;
 /// The length of a range in bytes.
 pub const RANGE_LEN: usize = 6;
 
+/// The bit of a packet that asks.
+const ASKS: u8 = 128;
+
 const ACKNOWLEDGED: u8 = 255;
 
 /// What a packet is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// One that was sent again for so many times; 0: sent first.
-    Sent(u8),
+    /// One that was sent.
+    Sent {
+        /// For so many times again; 0: first.
+        attempt: u8,
+        /// It is to be acknowledged at once.
+        asks: bool,
+    },
     /// What the receiver says.
     Acknowledged,
 }
@@ -71,10 +80,12 @@ impl Header {
         let mut reader = Reader(packet);
         let number = reader.u32()?;
         let kind = match reader.u8()? {
-            attempt @ 0..=ATTEMPTS_MAX => Kind::Sent(attempt),
             ACKNOWLEDGED => Kind::Acknowledged,
-            _ => return Err(Malformed),
+            byte => Kind::Sent { attempt: byte & !ASKS, asks: byte & ASKS != 0 },
         };
+        if matches!(kind, Kind::Sent { attempt, .. } if attempt > ATTEMPTS_MAX) {
+            return Err(Malformed);
+        }
         Ok(Self { number, kind })
     }
 
@@ -83,7 +94,7 @@ impl Header {
     pub fn emit(&self) -> [u8; LEN] {
         let [a, b, c, d] = self.number.to_be_bytes();
         let kind = match self.kind {
-            Kind::Sent(attempt) => attempt.min(ATTEMPTS_MAX),
+            Kind::Sent { attempt, asks } => attempt.min(ATTEMPTS_MAX) | if asks { ASKS } else { 0 },
             Kind::Acknowledged => ACKNOWLEDGED,
         };
         [a, b, c, d, kind]
@@ -164,17 +175,18 @@ mod tests {
 
     #[test]
     fn emit_and_parse_are_inverse() {
-        for kind in [Kind::Sent(0), Kind::Sent(1), Kind::Sent(250), Kind::Acknowledged] {
+        let sent = |attempt, asks| Kind::Sent { attempt, asks };
+        for kind in [sent(0, false), sent(1, true), sent(120, true), Kind::Acknowledged] {
             let header = Header { number: 0xFFFF_FFFE, kind };
             assert_eq!(Header::parse(&header.emit()), Ok(header));
         }
-        let often = Header { number: 1, kind: Kind::Sent(255) }.emit();
-        assert_eq!(Header::parse(&often).map(|it| it.kind), Ok(Kind::Sent(250)));
+        let often = Header { number: 1, kind: sent(255, true) }.emit();
+        assert_eq!(Header::parse(&often).map(|it| it.kind), Ok(sent(120, true)));
     }
 
     #[test]
     fn what_no_peer_writes_is_refused() {
-        for kind in 251..=254 {
+        for kind in (121..=127).chain(249..=254) {
             assert_eq!(Header::parse(&[0, 0, 0, 0, kind]), Err(Malformed));
         }
         assert_eq!(Header::parse(&[0; 4]), Err(Malformed));

@@ -218,7 +218,10 @@ pub fn headers_seeds() -> Vec<Vec<u8>> {
     let again = retransmission::Header { number: 77, kind: retransmission::Kind::Again(2) };
     let newest = retransmission::Header { kind: retransmission::Kind::Newest, ..again };
     let asked = retransmission::Header { number: 0, kind: retransmission::Kind::Asked };
-    let resent = acknowledgement::Header { number: 77, kind: acknowledgement::Kind::Sent(2) };
+    let resent = acknowledgement::Header {
+        number: 77,
+        kind: acknowledgement::Kind::Sent { attempt: 2, asks: true },
+    };
     let said = acknowledgement::Header { number: 9, kind: acknowledgement::Kind::Acknowledged };
     let state = acknowledgement::State { number: 8, attempt: 1, held_us: 700, duplicates: 3 };
     let came = acknowledgement::Range { first: u32::MAX, count: 9 };

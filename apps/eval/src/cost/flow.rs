@@ -75,6 +75,12 @@ impl Flow {
 
     /// Hands what the sender made to the receiver, as it lies, and what that says back.
     fn carry(&mut self) {
+        let mut around = Context { now: self.now, pool: &mut self.pool, random: &mut self.random };
+        for end in [&mut self.sender, &mut self.receiver] {
+            if end.wants_room() {
+                end.handle_room(&mut around, usize::MAX);
+            }
+        }
         let sent: Vec<Packet> = self.sender.take_down().drain().collect();
         let (now, pool, random) = (self.now, &mut self.pool, &mut self.random);
         let mut around = Context { now, pool, random };

@@ -82,11 +82,11 @@ impl Core {
         let mut instance = [0; 16];
         random.fill(&mut instance);
         let CoreConfig { catalogue, pool_bytes_max, boot, time_namespace, versions, .. } = config;
-        let (queues, meter, controller) = (config.queues, config.meter, config.controller);
+        let (queues, meter, controllers) = (config.queues, config.meter, config.controllers);
         let control = Control::new(crypto, &mut random, origin, queues.answers_max);
         let pool = Pool::new(pool_bytes_max);
         let identity = Identity { instance, boot, time_namespace, versions };
-        let shared = Shared::new(pool, random, Graphs::new(catalogue, meter), queues, controller);
+        let shared = Shared::new(pool, random, Graphs::new(catalogue, meter), queues, controllers);
         Self {
             router: Router::new(identity, shared, control),
             outgoing: Outgoing::default(),

@@ -109,7 +109,13 @@ impl Bench {
 pub(crate) fn shared(transports: Vec<&'static TransportSpec>) -> Shared {
     let catalogue = Catalogue::new(Vec::new()).with_transports(transports);
     let (pool, random) = (Pool::new(1 << 20), Random::from_number(1));
-    Shared::new(pool, random, Graphs::new(catalogue, None), Queues::default(), reserved::entry())
+    Shared::new(
+        pool,
+        random,
+        Graphs::new(catalogue, None),
+        Queues::default(),
+        reserved::entry().into(),
+    )
 }
 
 pub(crate) fn layout(segmented: bool) -> Layout {

@@ -138,10 +138,10 @@ impl DataPath {
         self.path.handle_came(&seen.came);
     }
 
-    /// How many bytes of all flows may leave now.
+    /// How many bytes of all flows may leave now, of those that modules report about or not.
     #[inline]
-    pub fn allowance(&mut self, now: Time) -> usize {
-        self.path.allowance(now)
+    pub fn allowance(&mut self, now: Time, is_acknowledged: bool) -> usize {
+        self.path.allowance(now, is_acknowledged)
     }
 
     /// A packet waits that may not leave.

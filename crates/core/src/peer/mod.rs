@@ -171,8 +171,8 @@ impl Peer {
 
     /// How many bytes of its flows may leave as datagrams now.
     #[inline]
-    pub fn allowance(&mut self, now: Time) -> usize {
-        self.data.allowance(now)
+    pub fn allowance(&mut self, now: Time, is_acknowledged: bool) -> usize {
+        self.data.allowance(now, is_acknowledged)
     }
 
     /// A packet of a flow goes out to it as datagrams.

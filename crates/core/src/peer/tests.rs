@@ -22,7 +22,7 @@ fn address(text: &str) -> Address {
 }
 
 static NARROW: ControllerSpec =
-    ControllerSpec { name: "narrow", summary: "", source: "", datagrams: true };
+    ControllerSpec { name: "narrow", summary: "", source: "", datagrams: true, usual: None };
 
 /// A controller with a window of 10,000 bytes.
 struct Narrow;
@@ -121,9 +121,9 @@ fn came_in() -> Peer {
 #[test]
 fn what_is_in_flight_is_not_let_out_again_before_something_of_it_has_come() {
     let mut path = opened();
-    assert_eq!(path.allowance(at(1_000)), 10_000);
+    assert_eq!(path.allowance(at(1_000), true), 10_000);
     path.handle_sent(at(1_000), &sent(4));
-    assert_eq!(path.allowance(at(1_000)), 6_000);
+    assert_eq!(path.allowance(at(1_000), true), 6_000);
     assert_eq!(path.status().in_flight_bytes, 4_000);
     path.handle_sent(at(1_000), &sent(6));
     assert!(!path.poll_room(at(1_000)), "nothing waits");
@@ -133,7 +133,7 @@ fn what_is_in_flight_is_not_let_out_again_before_something_of_it_has_come() {
     assert!(!path.poll_room(at(1_000)), "nothing may leave");
     path.handle_seen(at(1_010), &came(3));
     assert!(path.poll_room(at(1_010)) && !path.poll_room(at(1_010)), "once");
-    assert_eq!(path.allowance(at(1_010)), 3_000);
+    assert_eq!(path.allowance(at(1_010), true), 3_000);
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn what_has_come_here_says_nothing_of_what_has_left() {
     path.handle_sent(at(1_000), &sent(4));
     let FlowSeen { left, .. } = came(3);
     path.handle_seen(at(1_010), &FlowSeen { came: left, ..FlowSeen::default() });
-    assert_eq!(path.allowance(at(1_010)), 6_000);
+    assert_eq!(path.allowance(at(1_010), true), 6_000);
     assert_eq!(path.status().estimates.came.delivered_packets, 3);
     assert_eq!(path.status().controller, "narrow");
 }
@@ -159,7 +159,7 @@ fn what_nothing_was_heard_of_for_long_is_in_flight_no_more_but_a_stop_is_no_sile
     let later = path.due(due).unwrap();
     assert_eq!(later.since(due), due.since(at(1_000)));
     assert!(path.poll_room(later));
-    assert_eq!(path.allowance(later), 10_000);
+    assert_eq!(path.allowance(later, true), 10_000);
 }
 
 #[test]
@@ -310,9 +310,9 @@ fn sessions_may_be_asked_for_when_a_peer_is_open_and_there_is_contact() {
 #[test]
 fn flows_of_a_peer_share_its_path() {
     let mut peer = open(THERE);
-    assert_eq!(peer.allowance(at(1_000)), 10_000);
+    assert_eq!(peer.allowance(at(1_000), true), 10_000);
     peer.note_sent(at(1_000), &sent(10));
-    assert_eq!(peer.allowance(at(1_000)), 0);
+    assert_eq!(peer.allowance(at(1_000), true), 0);
     peer.await_room();
     peer.data.handle_seen(at(1_001), &came(1));
     assert!(peer.data.poll_room(at(1_001)));

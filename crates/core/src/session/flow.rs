@@ -199,7 +199,8 @@ impl Flow {
         let remote = if way == Way::Data { data? } else { peer.remote() };
         // What carries a stream holds back by itself.
         let is_path = way == Way::Data;
-        let allowed = if is_path { peer.allowance(now) } else { usize::MAX };
+        let is_acknowledged = self.end.is_acknowledged();
+        let allowed = if is_path { peer.allowance(now, is_acknowledged) } else { usize::MAX };
         let packet = self.end.poll_packet(&mut shared.flow(now), allowed, told);
         match &packet {
             Some(packet) if is_path => peer.note_sent(now, &self.end.sent(packet)),
@@ -360,8 +361,13 @@ impl FlowEnd {
             datagram_len: packet.segment_len(0),
             packets: packet.segment_count() as u64,
             bytes: packet.payload_len() as u64,
-            is_acknowledged: matches!(self, Self::Sender(it) if it.current().is_acknowledged),
+            is_acknowledged: self.is_acknowledged(),
         }
+    }
+
+    /// Whether a module says what became of what it sends.
+    fn is_acknowledged(&self) -> bool {
+        matches!(self, Self::Sender(it) if it.current().is_acknowledged)
     }
 
     /// A packet of it has come.

@@ -76,6 +76,10 @@ impl End {
     pub fn with<R>(&mut self, body: impl FnOnce(&mut Runner, &mut Context<'_>) -> R) -> R {
         let mut around = Context { now: self.now, pool: &mut self.pool, random: &mut self.random };
         let result = body(&mut self.runner, &mut around);
+        // The wire takes whatever comes.
+        if self.runner.wants_room() {
+            self.runner.handle_room(&mut around, usize::MAX);
+        }
         assert_eq!(self.runner.failure(), None, "a module of the graph is gone");
         result
     }

@@ -22,6 +22,7 @@ pub static TRAINS: ModuleSpec = spec("trains", 0xF002, true);
 type OnPacket = Box<dyn FnMut(&mut Cx<'_>, &mut Packet) -> Verdict + Send>;
 type OnCall = Box<dyn FnMut(&mut Cx<'_>) + Send>;
 type OnAnswer = Box<dyn FnMut(&mut Cx<'_>, Result<&[u8], &str>) + Send>;
+type OnRoom = Box<dyn FnMut(&mut Cx<'_>, usize) + Send>;
 type OnTimer = Box<dyn FnMut(&mut Cx<'_>, TimerId) + Send>;
 
 /// A module of closures; it forwards where nothing else is said.
@@ -30,6 +31,7 @@ pub struct Scripted {
     pub down: OnPacket,
     pub up: OnPacket,
     pub timeout: OnTimer,
+    pub room: OnRoom,
     pub drain: OnCall,
     pub flush: OnCall,
     pub control: OnCall,
@@ -44,6 +46,7 @@ impl Scripted {
             down: Box::new(|_, _| Verdict::Forward),
             up: Box::new(|_, _| Verdict::Forward),
             timeout: Box::new(|_, _| {}),
+            room: Box::new(|_, _| {}),
             drain: Box::new(|_| {}),
             flush: Box::new(|_| {}),
             control: Box::new(|_| {}),
@@ -70,6 +73,11 @@ impl Scripted {
 
     pub fn timeout(mut self, body: impl FnMut(&mut Cx<'_>, TimerId) + Send + 'static) -> Self {
         self.timeout = Box::new(body);
+        self
+    }
+
+    pub fn room(mut self, body: impl FnMut(&mut Cx<'_>, usize) + Send + 'static) -> Self {
+        self.room = Box::new(body);
         self
     }
 
@@ -112,6 +120,10 @@ impl Module for Scripted {
 
     fn up(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
         (self.up)(cx, slot)
+    }
+
+    fn handle_room(&mut self, cx: &mut Cx<'_>, bytes: usize) {
+        (self.room)(cx, bytes);
     }
 
     fn timeout(&mut self, cx: &mut Cx<'_>, timer: TimerId) {

@@ -73,6 +73,11 @@ impl Drawn {
         scenario.pattern.every = Duration::from_micros(300 + random.below(2_000));
         scenario.pattern.len_max = if is_segmented { 4_000 } else { 1_300 };
         scenario.changes = random.below(3) as u32;
+        if is_whole {
+            // A flow that yields takes its time where much is lost.
+            scenario.yields = random.chance(0.5);
+            scenario.time_max = Duration::from_secs(3_600);
+        }
         let longest = scenario.pattern.len_max as u32 + 16;
         let mut offer = raw_offer("repair", GraphForm::line(modules), 200_000_000, longest);
         offer.digest = is_ordered;

@@ -1,6 +1,7 @@
 //! The controllers that exist, a folder each.
 
 pub mod below;
+pub mod cubic;
 pub mod reserved;
 
 use crate::ControllerEntry;
@@ -8,5 +9,5 @@ use crate::ControllerEntry;
 /// All of them.
 #[must_use]
 pub fn entries() -> Vec<ControllerEntry> {
-    vec![reserved::entry(), below::entry()]
+    vec![reserved::entry(), cubic::entry(), below::entry()]
 }

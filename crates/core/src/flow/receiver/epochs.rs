@@ -166,6 +166,10 @@ impl RxEpochs {
     /// Takes what a graph has, up and down.
     fn collect(&mut self, cx: &mut Context<'_>, at: usize) {
         let epoch = &mut self.epochs[at];
+        // What answers is not held back.
+        if epoch.runner.wants_room() {
+            epoch.runner.handle_room(cx, usize::MAX);
+        }
         self.taken.extend(epoch.runner.take_up().drain());
         if !epoch.runner.take_down().is_empty() {
             let header = data::Header { label: epoch.label_tx }.emit();

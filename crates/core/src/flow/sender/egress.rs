@@ -57,6 +57,8 @@ pub(crate) struct Egress {
     queue: VecDeque<Packet>,
     bytes: usize,
     bytes_max: usize,
+    /// How many bytes the path allowed lately.
+    allowed: usize,
     is_cut: bool,
     /// The path has let nothing out: it says when it does.
     is_held: bool,
@@ -78,6 +80,7 @@ impl Egress {
             queue: VecDeque::new(),
             bytes: 0,
             bytes_max,
+            allowed: usize::MAX,
             is_cut: false,
             is_held: false,
         }
@@ -89,7 +92,7 @@ impl Egress {
     }
 
     /// Bytes that wait.
-    #[inline]
+    #[cfg(test)]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -98,6 +101,19 @@ impl Egress {
     #[inline]
     pub fn bytes_max(&self) -> usize {
         self.bytes_max
+    }
+
+    /// The path allows so many bytes now: what it does not let out is to wait before the graph,
+    /// where it can still be held back, and modules do not take it for sent.
+    #[inline]
+    pub fn allow(&mut self, allowed: usize) {
+        self.allowed = allowed;
+    }
+
+    /// How many more bytes the graph may be fed; at least one unit while nothing waits.
+    #[inline]
+    pub fn room(&self) -> usize {
+        self.bytes_max.min(self.allowed.max(1)).saturating_sub(self.bytes)
     }
 
     /// Whether the pace lets so many bytes out at once; to be asked while nothing waits.

@@ -255,6 +255,29 @@ impl TxEpochs {
         Some(result)
     }
 
+    /// Whether modules have something of their own to send when the path takes it.
+    #[inline]
+    pub fn wants_room(&self) -> bool {
+        let of_old =
+            matches!(&self.change, Change::Draining { old, .. } if old.runner.wants_room());
+        of_old || self.current.runner.wants_room()
+    }
+
+    /// Lets modules send what they wanted to, as far as there is room.
+    pub fn handle_room(&mut self, cx: &mut Context<'_>, egress: &mut Egress) {
+        if let Change::Draining { old, .. } = &mut self.change
+            && old.runner.wants_room()
+            && egress.room() > 0
+        {
+            old.runner.handle_room(cx, egress.room());
+            egress.take_down(cx.pool, old);
+        }
+        if self.current.runner.wants_room() && egress.room() > 0 {
+            self.current.runner.handle_room(cx, egress.room());
+            egress.take_down(cx.pool, &mut self.current);
+        }
+    }
+
     /// Whether modules told something beyond their packets.
     #[inline]
     pub fn has_told(&self) -> bool {

@@ -117,7 +117,8 @@ impl Sender {
 
     /// True when it does nothing unless something touches it, or its deadline comes.
     pub fn may_rest(&self) -> bool {
-        !self.has_backlog() && !self.is_to_end() && self.epochs.is_alone()
+        let is_done = !self.has_backlog() && !self.is_to_end() && self.epochs.is_alone();
+        is_done && !self.epochs.wants_room()
     }
 
     /// The source has ended, and END is to be said when all of it is on its way.
@@ -158,6 +159,7 @@ impl Sender {
             || self.is_to_end()
             || self.feed.holds_memory()
             || self.epochs.has_told()
+            || self.epochs.wants_room()
     }
 
     /// Units that were taken from the source and are not in the graph yet.
@@ -253,12 +255,13 @@ impl Sender {
             return false;
         }
         let (mut credit, mut count) = (self.epochs.credit(), 0);
-        let (mut bytes, bytes_max) = (self.egress.bytes(), self.egress.bytes_max());
-        while credit > 0 && count < UNITS_AT_ONCE && bytes < bytes_max {
+        let mut room = self.egress.room();
+        while credit > 0 && count < UNITS_AT_ONCE && room > 0 {
             let Ok(Some(mut unit)) = self.feed.pop(cx.pool, self.epochs.layout()) else { break };
             self.account.note_fed(cx.pool, &unit.chain, unit.len);
             let packets: usize = unit.chain.iter().map(Packet::segment_count).sum();
-            (credit, count, bytes) = (credit.saturating_sub(packets), count + 1, bytes + unit.len);
+            (credit, count) = (credit.saturating_sub(packets), count + 1);
+            room = room.saturating_sub(unit.len);
             self.epochs.feed(cx, &mut unit);
             self.feed.reuse(unit.chain);
         }
@@ -281,6 +284,10 @@ impl Sender {
             self.epochs.tell(out);
             return None;
         }
+        self.egress.allow(allowed);
+        if allowed > 0 && self.epochs.wants_room() {
+            self.epochs.handle_room(cx, &mut self.egress);
+        }
         // What was handed over has been through the graph.
         let is_ready = self.feed.is_empty() && !self.egress.is_empty() && !self.feed.is_due(cx.now);
         if !is_ready || self.feed.has_ended() {
@@ -289,7 +296,7 @@ impl Sender {
         }
         self.epochs.tell(out);
         let packet = self.egress.pop(cx, allowed);
-        out.is_held = self.egress.is_held();
+        out.is_held = self.egress.is_held() || allowed == 0 && self.epochs.wants_room();
         packet
     }
 

@@ -56,7 +56,8 @@ impl Peers {
             return Err(Error::new(Code::TooMany, format!("{PEERS_MAX} peers")));
         }
         let id = PeerId(cx.shared.fresh_id());
-        self.all.insert(id, Peer::dialed(remote, cx.now, params, &cx.shared.controller));
+        let controller = cx.shared.controllers.of(&remote);
+        self.all.insert(id, Peer::dialed(remote, cx.now, params, controller));
         let begun = self.begin_attempt(cx, id);
         if begun.is_err() {
             self.all.remove(id);
@@ -111,8 +112,8 @@ impl Peers {
         if self.all.len() >= PEERS_MAX && !self.drop_idle_peer(cx, out) {
             return cx.control.close(cx.now, conn, Code::TooMany, "too many peers");
         }
-        let mut peer =
-            Peer::came_in(remote, cx.control.local(conn), conn, cx.now, &cx.shared.controller);
+        let controller = cx.shared.controllers.of(&remote);
+        let mut peer = Peer::came_in(remote, cx.control.local(conn), conn, cx.now, controller);
         let mut token = [0; 16];
         cx.shared.random.fill(&mut token);
         let key = ProbeKey::new(token);

@@ -221,7 +221,7 @@ fn a_flow_on_a_stream_sends_while_that_takes_something() {
 }
 
 static PACED: ControllerSpec =
-    ControllerSpec { name: "paced", summary: "", source: "", datagrams: true };
+    ControllerSpec { name: "paced", summary: "", source: "", datagrams: true, usual: None };
 
 /// A controller that lets out 80 kbit/s.
 struct Paced;
@@ -241,9 +241,9 @@ fn a_flow_by_datagrams_sends_what_the_path_lets_out_and_waits_for_room() {
     assert_eq!(rig.session.flows()[1].way(true), Some(Way::Data));
     let to = "192.0.2.1:9".parse().unwrap();
     let now = rig.now;
-    let allowed = rig.peer.allowance(now);
+    let allowed = rig.peer.allowance(now, false);
     let mut count = 0;
-    while rig.peer.allowance(now) > 0 {
+    while rig.peer.allowance(now, false) > 0 {
         rig.source.say(Say::Unit(vec![1; 100]));
         let flow = |flow: &mut Flow| {
             if let FlowEnd::Sender(it) = &mut flow.end {
@@ -253,7 +253,7 @@ fn a_flow_by_datagrams_sends_what_the_path_lets_out_and_waits_for_room() {
         rig.session.on_flow(1, flow);
         assert_eq!(poll(&mut rig, 1), Some((Way::Data, to, true)));
         count += 1;
-        assert!(count < 1_000 && rig.peer.allowance(now) < allowed, "it is paid for");
+        assert!(count < 1_000 && rig.peer.allowance(now, false) < allowed, "it is paid for");
     }
     assert_eq!(rig.peer.data().due(now), None, "nothing waits");
     rig.source.say(Say::Unit(vec![1; 100]));

@@ -35,6 +35,7 @@ use dacapo_wire::acknowledgement::{Header, Kind, LEN, RANGE_LEN, RANGES_MAX, STA
 use profile::Acknowledged;
 use receiving::Receiving;
 use sending::Sending;
+use std::cell::Cell;
 use std::time::Duration;
 
 /// The static facts.
@@ -108,18 +109,32 @@ impl Module for Selective {
     }
 
     fn up(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
-        in_runs(cx, slot, run_of, |cx, run| self.up_run(cx, run))
+        let asks = Cell::new(false);
+        let count = |cx: &Cx<'_>, packet: &Packet| run_of(cx, packet, &asks);
+        let verdict = in_runs(cx, slot, count, |cx, run| self.up_run(cx, run, &asks));
+        if asks.get() {
+            self.receiving.answer(cx, &self.copier);
+            self.arm(cx);
+        }
+        verdict
     }
 
     fn timeout(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
         if timer == AGAIN_TIMER {
             self.again_armed = None;
-            let before = self.sending.again;
-            self.sending.look(cx, &mut self.copier);
-            self.note(cx, before);
+            self.sending.look(cx);
         } else {
             self.say_armed = None;
             self.receiving.look(cx, &self.copier);
+        }
+        self.arm(cx);
+    }
+
+    fn handle_room(&mut self, cx: &mut Cx<'_>, bytes: usize) {
+        let before = self.sending.repaired;
+        self.sending.handle_room(cx, &mut self.copier, bytes);
+        if self.sending.repaired != before {
+            cx.note(NOTE_REPAIRED, self.sending.repaired);
         }
         self.arm(cx);
     }
@@ -140,25 +155,31 @@ impl Module for Selective {
     }
 }
 
-/// How many packets, sent equally often, which follow each other, a packet begins with.
-fn run_of(cx: &Cx<'_>, packet: &Packet) -> usize {
+/// How many packets, sent equally often, which follow each other, a packet begins with; `does_ask`
+/// is set where one asks to be acknowledged.
+fn run_of(cx: &Cx<'_>, packet: &Packet, does_ask: &Cell<bool>) -> usize {
     consecutive(cx, packet, |bytes| {
-        let header = Header::parse(bytes).ok().filter(|it| it.kind != Kind::Acknowledged)?;
-        Some((header.number, header.kind))
+        let header = Header::parse(bytes).ok()?;
+        let Kind::Sent { attempt, asks } = header.kind else { return None };
+        does_ask.set(does_ask.get() || asks);
+        Some((header.number, attempt))
     })
 }
 
 impl Selective {
     /// Takes a run that fills its slot.
-    fn up_run(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
+    fn up_run(&mut self, cx: &mut Cx<'_>, slot: &mut Packet, does_ask: &Cell<bool>) -> Verdict {
         let verdict = match Header::parse(cx.pool.segment(slot, 0)) {
             Err(_) => Verdict::Drop(DropReason::Malformed),
             Ok(Header { number, kind: Kind::Acknowledged }) => self.hear(cx, number, slot),
-            Ok(Header { number, kind: Kind::Sent(attempt) }) => {
+            Ok(Header { number, kind: Kind::Sent { attempt, asks } }) => {
+                does_ask.set(does_ask.get() || asks);
                 let taken = self.receiving.take(cx, &self.copier, (number, attempt), slot);
                 match taken {
                     Some(verdict) => verdict,
-                    None => in_parts(cx, slot, |_, _| 1, |cx, part| self.up_run(cx, part)),
+                    None => {
+                        in_parts(cx, slot, |_, _| 1, |cx, part| self.up_run(cx, part, does_ask))
+                    }
                 }
             }
         };
@@ -176,20 +197,11 @@ impl Selective {
         };
         room.copy_from_slice(bytes);
         let Ok(heard) = said(room) else { return Verdict::Drop(DropReason::Malformed) };
-        let before = self.sending.again;
-        if !self.sending.hear(cx, &mut self.copier, number, heard) {
+        if !self.sending.hear(cx, number, heard) {
             return Verdict::Drop(DropReason::Malformed);
         }
-        self.note(cx, before);
         cx.pool.free(slot.take());
         Verdict::Held
-    }
-
-    /// Shows what has changed.
-    fn note(&self, cx: &mut Cx<'_>, before: i64) {
-        if self.sending.again != before {
-            cx.note(NOTE_REPAIRED, self.sending.again);
-        }
     }
 
     fn arm(&mut self, cx: &mut Cx<'_>) {

@@ -23,6 +23,8 @@ pub(super) struct Slot {
     /// How many times it was sent again.
     pub attempt: u8,
     has_come: bool,
+    /// It is lost, and has not been sent again.
+    is_lost: bool,
     len: u16,
 }
 
@@ -33,6 +35,8 @@ pub(super) struct Heard {
     pub bytes: u64,
     /// When the newest of it left.
     pub newest: Option<Time>,
+    /// How many were sent again for nothing.
+    pub spurious: u64,
 }
 
 impl Heard {
@@ -44,7 +48,17 @@ impl Heard {
         self.bytes += u64::from(slot.len);
         if slot.attempt == 0 || now.since(slot.sent) >= round {
             self.newest = self.newest.max(Some(slot.sent));
+        } else {
+            self.spurious += 1;
         }
+    }
+
+    /// So is this.
+    pub fn add(&mut self, more: &Self) {
+        self.packets += more.packets;
+        self.bytes += more.bytes;
+        self.newest = self.newest.max(more.newest);
+        self.spurious += more.spurious;
     }
 }
 
@@ -74,13 +88,19 @@ impl Outstanding {
     /// The next packet leaves `now`.
     pub fn push(&mut self, now: Time, len: usize) {
         let len = u16::try_from(len).unwrap_or(u16::MAX);
-        self.slots.push_back(Slot { sent: now, attempt: 0, has_come: false, len });
+        let slot = Slot { sent: now, attempt: 0, has_come: false, is_lost: false, len };
+        self.slots.push_back(slot);
     }
 
     /// How a packet left that is not known to have come.
     pub fn get(&self, number: u64) -> Option<&Slot> {
         let at = usize::try_from(number.checked_sub(self.first)?).ok()?;
         self.slots.get(at).filter(|slot| !slot.has_come)
+    }
+
+    /// When the newest of these left that are not known to have come.
+    pub fn left(&self, range: &Range<u64>) -> Option<Time> {
+        range.clone().filter_map(|number| self.get(number)).map(|slot| slot.sent).max()
     }
 
     /// The last that has not come.
@@ -123,22 +143,27 @@ impl Outstanding {
         heard
     }
 
-    /// Finds what is lost: it left no later than `newest`, which has come, and `wait` ago. Returns
-    /// when more will be, if nothing comes.
+    /// Finds what is lost and was not known to be: it left no later than `newest`, which has come,
+    /// and `wait` ago. Returns when more will be, if nothing comes.
     pub fn find_lost(
-        &self,
+        &mut self,
         now: Time,
         newest: Time,
         wait: Duration,
         lost: &mut Vec<Range<u64>>,
     ) -> Option<Time> {
         let mut due = None;
+        let (first, slots) = (self.first, &mut self.slots);
         for number in self.holes.iter().cloned().flatten() {
-            let Some(slot) = self.get(number).filter(|slot| slot.sent <= newest) else { continue };
+            let slot = slots.get_mut((number - first) as usize);
+            let Some(slot) = slot.filter(|slot| !slot.is_lost && slot.sent <= newest) else {
+                continue;
+            };
             if slot.sent + wait > now {
                 due = earlier(due, Some(slot.sent + wait));
                 continue;
             }
+            slot.is_lost = true;
             match lost.last_mut().filter(|range| range.end == number) {
                 Some(range) => range.end += 1,
                 None => lost.push(number..number + 1),
@@ -153,6 +178,7 @@ impl Outstanding {
             let at = number.checked_sub(self.first).map(|at| at as usize);
             if let Some(slot) = at.and_then(|at| self.slots.get_mut(at)) {
                 (slot.sent, slot.attempt) = (now, slot.attempt.saturating_add(1));
+                slot.is_lost = false;
             }
         }
     }
@@ -183,7 +209,7 @@ mod tests {
         it
     }
 
-    fn lost(it: &Outstanding, now: u64, newest: u64) -> (Vec<(u64, u64)>, Option<Time>) {
+    fn lost(it: &mut Outstanding, now: u64, newest: u64) -> (Vec<(u64, u64)>, Option<Time>) {
         let mut lost = Vec::new();
         let due = it.find_lost(ms(now), ms(newest), ROUND, &mut lost);
         (lost.into_iter().map(|range| (range.start, range.end)).collect(), due)
@@ -206,15 +232,16 @@ mod tests {
     #[test]
     fn a_hole_is_lost_when_an_answer_is_overdue() {
         let mut it = ten();
-        assert_eq!(lost(&it, 100, 5), (vec![], None), "nothing that left later has come");
+        assert_eq!(lost(&mut it, 100, 5), (vec![], None), "nothing that left later has come");
         it.acknowledge(3..5, ms(20), ROUND);
         it.acknowledge(6..7, ms(20), ROUND);
-        assert_eq!(lost(&it, 11, 6), (vec![(0, 2)], Some(ms(12))));
-        assert_eq!(lost(&it, 15, 6), (vec![(0, 3), (5, 6)], None));
+        assert_eq!(lost(&mut it, 11, 6), (vec![(0, 2)], Some(ms(12))));
+        assert_eq!(lost(&mut it, 15, 6), (vec![(2, 3), (5, 6)], None), "each once");
         it.sent_again(&(0..2), ms(15));
-        assert_eq!(lost(&it, 15, 6), (vec![(2, 3), (5, 6)], None), "it left later than what came");
+        assert_eq!(lost(&mut it, 15, 6), (vec![], None), "they left later than what came");
         assert_eq!(it.get(1).map(|slot| (slot.sent, slot.attempt)), Some((ms(15), 1)));
-        assert_eq!(lost(&it, 24, 15), (vec![(2, 3), (5, 6)], Some(ms(25))));
+        assert_eq!(lost(&mut it, 24, 15), (vec![], Some(ms(25))));
+        assert_eq!(lost(&mut it, 25, 15), (vec![(0, 2)], None), "lost again");
         assert_eq!(it.last(), Some(9));
     }
 

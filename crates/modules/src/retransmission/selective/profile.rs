@@ -7,6 +7,7 @@
 //! ```
 
 use super::receiving::{ACK_AFTER, ACK_PACKETS};
+use super::sending::{ASKED_MIN, ASKED_PARTS};
 use crate::arithmetic::{MILLISECOND, ONE_IN_HUNDRED, apart_ns, both, part, ratio, unit_bytes};
 use dacapo_lift::{Cost, Figures, PPB, Params, Profile, Service, Setting};
 
@@ -63,10 +64,14 @@ impl Profile for Acknowledged {
         COPIES_MAX
     }
 
-    /// Acknowledgements cost as much as other packets.
+    /// Acknowledgements cost as much as other packets: one as often as it is asked for, or its time
+    /// is over.
     fn packets_milli(&self, _: &Params, setting: &Setting) -> u64 {
-        let after = ratio(apart_ns(setting), 1_000, ACK_AFTER.as_nanos() as u64);
-        let said = after.clamp(1_000 / ACK_PACKETS as u64, 1_000);
+        let apart = apart_ns(setting);
+        let under_way = setting.path.delay_ns.saturating_mul(2) / apart / ASKED_PARTS as u64;
+        let asked = under_way.clamp(ASKED_MIN as u64, ACK_PACKETS as u64);
+        let after = ratio(apart, 1_000, ACK_AFTER.as_nanos() as u64).min(1_000);
+        let said = after.max(1_000 / asked);
         (again_milli(setting.path.loss_ppb) + said).min(COPIES_MAX * 1_000)
     }
 }

@@ -139,6 +139,13 @@ impl Receiving {
         Verdict::Held
     }
 
+    /// The peer asks what has come.
+    pub fn answer(&mut self, cx: &mut Cx<'_>, copier: &Copier) {
+        if self.pending > 0 {
+            self.acknowledge(cx, copier);
+        }
+    }
+
     /// Acknowledges now what are enough, and the others soon.
     fn plan(&mut self, cx: &mut Cx<'_>, copier: &Copier) {
         if self.pending >= ACK_PACKETS {

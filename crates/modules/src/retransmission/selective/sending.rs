@@ -7,20 +7,21 @@
 //!
 //! What packets that left later have overtaken for a quarter of a round trip is lost (RFC 8985,
 //! RACK); where nothing is heard, the last and the first that are missing are sent again, less and
-//! less often (tail loss probe; RFC 9002, section 6.2).
+//! less often (tail loss probe; RFC 9002, section 6.2). What is to be sent again leaves when the
+//! network takes it, before anything new.
 //!
 //! Invariants: nothing is let go before it is acknowledged; no more than [`WINDOW`] packets
 //! and about [`BYTES_MAX`] bytes are outstanding; at most [`AGAIN_MAX`] packets are sent again at
-//! once.
+//! once; a packet that is lost is in `again` until it is sent, or has come.
 
 use super::super::emitting::send_again;
 use super::super::kept::{BYTES_MAX, Kept};
 use super::super::round_trip::RoundTrip;
 use super::outstanding::Outstanding;
-use super::receiving::ACK_AFTER;
+use super::receiving::{ACK_AFTER, ACK_PACKETS};
 use crate::copying::Copier;
 use crate::window::WINDOW;
-use dacapo_base::{Time, earlier};
+use dacapo_base::{Ranges, Time, earlier};
 use dacapo_lift::{Cx, DropReason};
 use dacapo_packet::Packet;
 use dacapo_wire::acknowledgement::{Header, Kind, Range as Said, State, extend};
@@ -30,8 +31,18 @@ use std::time::Duration;
 /// How many packets are sent again at once; the others follow after [`SOON`].
 const AGAIN_MAX: u64 = 256;
 
+/// How often in a round trip an acknowledgement is asked for, where there are enough packets: so
+/// often the path's controller hears how it goes.
+pub(super) const ASKED_PARTS: usize = 8;
+
+/// How many packets are sent for each that asks, at least.
+pub(super) const ASKED_MIN: usize = 2;
+
 /// How often a packet is sent again on average at most: three in four are lost then.
 const AGAIN_PARTS: u64 = 3;
+
+/// How many packets a probe has at most.
+const PROBES: u64 = 2;
 
 /// When what could not be sent again is tried anew.
 const SOON: Duration = Duration::from_millis(1);
@@ -56,8 +67,9 @@ pub(super) struct Sending {
     /// The longest packet so far: how many more have room is reckoned by it.
     len_max: usize,
     round_trip: RoundTrip,
-    /// The shortest round trip that was seen.
+    /// The shortest round trip that was seen, and the last.
     round_min: Option<Duration>,
+    round_last: Duration,
     /// When the newest left of those that have come.
     newest: Option<Time>,
     /// For how many quarters of a round trip more what was overtaken is waited for.
@@ -70,19 +82,30 @@ pub(super) struct Sending {
     active: Time,
     /// How many probes were sent since something came.
     probes: u32,
+    /// How many packets left since one asked to be acknowledged.
+    unasked: usize,
     /// When a packet will be lost, if nothing comes.
     lost_at: Option<Time>,
     lost: Vec<Range<u64>>,
+    /// What is to be sent again; some of it may have come.
+    again: Ranges,
+    /// There was no memory for it: it waits for the timer.
+    is_short: bool,
     /// How many packets may be sent again: whatever is said, no more than [`AGAIN_PARTS`] times as
     /// many as were sent and have come.
     allowance: u64,
+    /// How many may be beyond that, as probes.
+    probing: u64,
     /// How many packets were sent again.
-    pub again: i64,
+    pub repaired: i64,
 }
 
 impl Sending {
-    /// How many packets there is room for.
+    /// How many packets there is room for: none while some are to be sent again.
     pub fn credit(&self) -> usize {
+        if self.wants_room() {
+            return 0;
+        }
         let bytes = BYTES_MAX.saturating_sub(self.kept.bytes()) / self.len_max.max(1);
         (WINDOW - self.outstanding.len().min(WINDOW)).min(bytes)
     }
@@ -94,8 +117,11 @@ impl Sending {
     pub fn down(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Result<(), DropReason> {
         let (first, count, now) = (self.outstanding.next(), slot.segment_count(), cx.now());
         let view = cx.pool.share(slot);
-        let kind = Kind::Sent(0);
-        let header = |at: usize| Header { number: (first + at as u64) as u32, kind }.emit();
+        let asks = self.asks(count);
+        let header = |at: usize| {
+            let kind = Kind::Sent { attempt: 0, asks: asks && at + 1 == count };
+            Header { number: (first + at as u64) as u32, kind }.emit()
+        };
         if cx.pool.put_head(slot, header).is_err() {
             cx.pool.free(view);
             return Err(DropReason::TooLarge);
@@ -111,11 +137,19 @@ impl Sending {
         Ok(())
     }
 
+    /// Whether the last of so many packets is to be acknowledged at once.
+    fn asks(&mut self, count: usize) -> bool {
+        self.unasked += count;
+        let enough = (self.outstanding.len() / ASKED_PARTS).clamp(ASKED_MIN, ACK_PACKETS);
+        let asks = self.unasked >= enough;
+        self.unasked = if asks { 0 } else { self.unasked };
+        asks
+    }
+
     /// Takes what the peer says; false where no peer says such a thing.
     pub fn hear(
         &mut self,
         cx: &mut Cx<'_>,
-        copier: &mut Copier,
         number: u32,
         (state, ranges): (State, impl Iterator<Item = Said>),
     ) -> bool {
@@ -130,9 +164,7 @@ impl Sending {
             let Some(from) = extend(range.first, first) else { continue };
             let more =
                 self.outstanding.acknowledge(from..from + u64::from(range.count), now, round);
-            heard.packets += more.packets;
-            heard.bytes += more.bytes;
-            heard.newest = heard.newest.max(more.newest);
+            heard.add(&more);
         }
         self.kept.let_go_before(self.outstanding.first(), |view| cx.pool.free(view));
         self.learn_reordering(state.duplicates);
@@ -143,7 +175,10 @@ impl Sending {
             let sent_at = heard.newest.or(self.newest).unwrap_or(now);
             cx.report_delivered(heard.packets, heard.bytes, sent_at);
         }
-        self.send_lost(cx, copier);
+        if heard.spurious > 0 {
+            cx.report_spurious(heard.spurious);
+        }
+        self.find_lost(cx);
         true
     }
 
@@ -163,6 +198,7 @@ impl Sending {
         let Some(sample) = whole.checked_sub(held) else { return };
         self.round_trip.add(sample);
         self.round_min = Some(self.round_min.map_or(sample, |min| min.min(sample)));
+        self.round_last = sample;
         cx.report_rtt(whole, held);
     }
 
@@ -176,14 +212,16 @@ impl Sending {
         }
     }
 
-    /// After how long a packet is lost that others have overtaken.
+    /// After how long a packet is lost that others have overtaken: when those have come that left
+    /// with it, and as much later as packets may overtake each other. Where a queue grows, a mean
+    /// is behind the times.
     fn overdue(&self) -> Duration {
         let Some(round_min) = self.round_min else { return UNKNOWN };
-        self.round_trip.mean() + round_min / QUARTERS_MAX * (self.quarters + 1)
+        self.round_last + round_min / QUARTERS_MAX * (self.quarters + 1)
     }
 
-    /// Sends again what is lost by now.
-    fn send_lost(&mut self, cx: &mut Cx<'_>, copier: &mut Copier) {
+    /// What is lost by now is to be sent again.
+    fn find_lost(&mut self, cx: &mut Cx<'_>) {
         let Some(newest) = self.newest else { return };
         let mut lost = std::mem::take(&mut self.lost);
         lost.clear();
@@ -192,20 +230,59 @@ impl Sending {
             self.persists = self.persists.saturating_sub(1);
             self.quarters = if self.persists > 0 { self.quarters } else { 0 };
         }
-        let mut room = AGAIN_MAX.min(self.allowance);
         for range in &lost {
-            let count = (range.end - range.start).min(room);
-            let sent = self.send_again(cx, copier, range.start..range.start + count);
-            cx.report_lost(sent);
+            cx.report_lost_since(range.end - range.start, self.outstanding.left(range));
+            self.again.insert(range.clone());
+        }
+        self.lost = lost;
+        self.want_room(cx);
+    }
+
+    /// Whether something is to be sent again that may be.
+    fn wants_room(&self) -> bool {
+        !self.again.is_empty() && !self.is_short && self.allowance + self.probing > 0
+    }
+
+    fn want_room(&self, cx: &mut Cx<'_>) {
+        if self.wants_room() {
+            cx.want_room();
+        }
+    }
+
+    /// The network takes so many bytes: sends again what is to be.
+    pub fn handle_room(&mut self, cx: &mut Cx<'_>, copier: &mut Copier, bytes: usize) {
+        let packets = (bytes / self.len_max.max(1)).max(1) as u64;
+        let mut room = packets.min(AGAIN_MAX).min(self.allowance + self.probing);
+        while room > 0
+            && let Some(range) = self.next_again(room)
+        {
+            let sent = self.send_again(cx, copier, range.clone());
+            self.again.remove(range.start..range.start + sent, |_| ());
             room -= sent;
-            self.allowance -= sent;
-            if sent < range.end - range.start {
-                // Without allowance, what comes of a probe brings some.
-                self.lost_at = Some(cx.now() + SOON).filter(|_| self.allowance > 0);
+            self.probing -= self.probing.min(sent.saturating_sub(self.allowance));
+            self.allowance = self.allowance.saturating_sub(sent);
+            if range.start + sent < range.end {
+                (self.is_short, self.lost_at) = (true, Some(cx.now() + SOON));
                 break;
             }
         }
-        self.lost = lost;
+        self.want_room(cx);
+    }
+
+    /// The first of what is to be sent again and has not come, at most so many.
+    fn next_again(&mut self, count_max: u64) -> Option<Range<u64>> {
+        loop {
+            let range = self.again.first()?.clone();
+            let has_come = |number: &u64| self.outstanding.get(*number).is_none();
+            let Some(first) = range.clone().find(|number| !has_come(number)) else {
+                self.again.remove(range, |_| ());
+                continue;
+            };
+            self.again.remove(range.start..first, |_| ());
+            let most = range.end.min(first + count_max);
+            let end = (first..most).find(has_come).unwrap_or(most);
+            return Some(first..end);
+        }
     }
 
     /// Sends these again; returns how many could be.
@@ -235,12 +312,13 @@ impl Sending {
         let header = |at: usize| {
             let number = number + at as u64;
             let attempt = outstanding.get(number).map_or(0, |slot| slot.attempt);
-            Header { number: number as u32, kind: Kind::Sent(attempt.saturating_add(1)) }.emit()
+            let kind = Kind::Sent { attempt: attempt.saturating_add(1), asks: false };
+            Header { number: number as u32, kind }.emit()
         };
         let is_sent = send_again(cx, copier, view, header);
         if is_sent {
             outstanding.sent_again(&(number..number + count), cx.now());
-            self.again += count as i64;
+            self.repaired += count as i64;
         }
         is_sent
     }
@@ -257,25 +335,27 @@ impl Sending {
     }
 
     /// The time has come that [`Sending::due`] said, or not yet.
-    pub fn look(&mut self, cx: &mut Cx<'_>, copier: &mut Copier) {
+    pub fn look(&mut self, cx: &mut Cx<'_>) {
         if self.lost_at.is_some_and(|at| at <= cx.now()) {
-            self.send_lost(cx, copier);
+            self.is_short = false;
+            self.find_lost(cx);
         }
         if self.probe_at().is_some_and(|at| at <= cx.now()) {
-            self.probe(cx, copier);
+            self.probe(cx);
         }
     }
 
-    /// Sends the first and the last again that have not come: who gets one says what is missing.
-    fn probe(&mut self, cx: &mut Cx<'_>, copier: &mut Copier) {
+    /// The first and the last that have not come are to be sent again: who gets one says what is
+    /// missing.
+    fn probe(&mut self, cx: &mut Cx<'_>) {
         let (first, Some(last)) = (self.outstanding.first(), self.outstanding.last()) else {
             return;
         };
-        if first < last {
-            self.send_again(cx, copier, first..first + 1);
-        }
-        self.send_again(cx, copier, last..last + 1);
+        self.again.insert(first..first + 1);
+        self.again.insert(last..last + 1);
+        self.probing = PROBES;
         (self.active, self.probes) = (cx.now(), self.probes.saturating_add(1));
+        self.want_room(cx);
     }
 
     /// Lets go of everything.
@@ -284,6 +364,7 @@ impl Sending {
             cx.pool.free(view);
         }
         self.outstanding.clear();
+        self.again.clear();
         self.lost_at = None;
     }
 }

@@ -14,6 +14,7 @@ pub static SPEC: ControllerSpec = ControllerSpec {
     summary: "the transport controls itself, and says what it measures",
     source: "RFC 9293, RFC 9002, XTP 4.0",
     datagrams: false,
+    usual: None,
 };
 
 /// As a catalogue has it.

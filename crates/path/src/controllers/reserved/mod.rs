@@ -3,7 +3,9 @@
 //! Each flow keeps its own bound; where a path has moved, all of them together also keep to what
 //! was measured before, while nothing has been delivered on the new one.
 
-use crate::controller::{Controller, ControllerCx, ControllerEntry, ControllerSpec, Delivered};
+use crate::controller::{
+    Controller, ControllerCx, ControllerEntry, ControllerSpec, Delivered, Leads,
+};
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -17,6 +19,7 @@ pub static SPEC: ControllerSpec = ControllerSpec {
     summary: "flows keep the bounds that were agreed, and nothing yields",
     source: "own",
     datagrams: true,
+    usual: Some(Leads::Here),
 };
 
 /// As a catalogue has it.

@@ -147,7 +147,7 @@ fn where_nothing_listens_who_is_dialed_there_is_given_up_and_nobody_else() {
 fn with_as_many_peers_as_may_be_nobody_is_dialed_and_a_newcomer_takes_the_place_of_an_idle_one() {
     let mut world = World::open();
     let idle = world.listener.id();
-    let (now, controller) = (world.now, world.listener.shared.controller.clone());
+    let (now, controller) = (world.now, world.listener.shared.controllers.here.clone());
     let dialed = || Peer::dialed(address(DIALER), now, DialParams::default(), &controller);
     for number in 1..PEERS_MAX as u64 {
         world.listener.peers.all.insert(PeerId(10_000 + number), dialed());

@@ -164,7 +164,7 @@ fn who_rests_is_woken_when_it_is_due_and_those_that_are_due_soon_with_it() {
     };
     assert_eq!(look(&mut world, due - ms(1)), 0);
     assert_eq!(look(&mut world, due), 1);
-    let controller = world.dialer.shared.controller.clone();
+    let controller = world.dialer.shared.controllers.here.clone();
     let mut twin = World::probed();
     let due = twin.dialer.peers.next_deadline(now, |_, _| None).unwrap();
     let fresh = |since| Peer::came_in(address(DIALER), None, ConnId(77), since, &controller);
