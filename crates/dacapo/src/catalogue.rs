@@ -9,7 +9,7 @@ use crate::uri::Uri;
 use dacapo_base::{Address, IP};
 use dacapo_core::{Code, Error};
 use dacapo_lift::{Entry, twice};
-use dacapo_path::{ControllerEntry, controllers};
+use dacapo_path::{ControllerEntry, Leads, controllers};
 use dacapo_transport::entry::TransportEntry;
 use dacapo_transport::{quic, shm, tcp, udp, xtp};
 
@@ -63,6 +63,12 @@ impl Catalogue {
         names.sort_unstable();
         let twice = names.windows(2).find(|two| two.first() == two.last())?;
         Some(format!("two controllers of one name: {:?} and {:?}", twice.first()?, twice.last()?))
+    }
+
+    /// The controller of paths that lead there, where nobody names one.
+    #[must_use]
+    pub fn usual_controller(&self, leads: Leads) -> Option<&ControllerEntry> {
+        self.controllers.iter().find(|entry| entry.spec.usual == Some(leads))
     }
 
     /// The controller of this name, for paths of datagrams.

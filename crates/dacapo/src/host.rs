@@ -6,9 +6,11 @@ use crate::Catalogue;
 use crate::place::{Place, PlaceError};
 use dacapo_base::{Address, IP, Random, failpoint};
 use dacapo_core::{
-    Code, ControlCrypto, Core, CoreConfig, CoreEvent, DialParams, EndpointKeys, Error, PeerId,
+    Code, ControlCrypto, Controllers, Core, CoreConfig, CoreEvent, DialParams, EndpointKeys, Error,
+    PeerId,
 };
 use dacapo_lift::{Meter, Property, TransportSpec};
+use dacapo_path::Leads;
 use dacapo_reactor::{FULL_PERMILLE, Reactor};
 use dacapo_security::{Fingerprint, Identity, endpoint_keys};
 use dacapo_sys::{clock, entropy};
@@ -38,8 +40,9 @@ pub struct HostConfig {
     /// From which share of a second that a reactor has worked, in permille, it is full, and peers
     /// that are new go to another one.
     pub full_permille: u16,
-    /// The controller of each path of datagrams, by its name in the catalogue; `None`: flows keep
-    /// the bounds that were agreed, and nothing yields.
+    /// The controller of each path of datagrams, by its name in the catalogue; `None`: what modules
+    /// report about yields to others (`cubic`), but on this very host, where flows keep the bounds
+    /// that were agreed (`reserved`).
     pub controller: Option<&'static str>,
 }
 
@@ -190,7 +193,13 @@ impl Host {
         let is_offered = |id| streams || !is_stream(id);
         let mut config = CoreConfig::new(catalogue.only(|_| true, is_offered));
         if let Some(name) = controller {
-            config.controller = parts.controller(name)?.clone();
+            config.controllers = parts.controller(name)?.clone().into();
+        } else {
+            let usual = |leads| parts.usual_controller(leads).cloned();
+            let Controllers { here, elsewhere } = config.controllers;
+            let here = usual(Leads::Here).unwrap_or(here);
+            let elsewhere = usual(Leads::Elsewhere).unwrap_or(elsewhere);
+            config.controllers = Controllers { here, elsewhere };
         }
         config.boot = clock::boot_id();
         config.time_namespace = clock::time_namespace();

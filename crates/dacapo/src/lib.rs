@@ -86,7 +86,7 @@ pub mod spec {
         Catalogue, Cost, DirectionCounters, DropReason, FlowPort, ModuleCounters, ModuleSpec,
         ParamSpec, ParamUnit, Params, PathSeen, PortProtocol, Property, TransportSpec,
     };
-    pub use dacapo_path::{ClockOffset, ControllerSpec, Estimates};
+    pub use dacapo_path::{ClockOffset, ControllerSpec, Estimates, Leads};
 }
 
 /// What access modules are made of: sources and sinks of units, and who provides them to those who

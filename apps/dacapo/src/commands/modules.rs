@@ -11,7 +11,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::{self, Cell, Ink, Table, line};
 use dacapo::access::{AccessParam, AccessSpec};
 use dacapo::spec::{
-    Catalogue, ControllerSpec, Cost, ModuleSpec, ParamSpec, ParamUnit, Params, Property,
+    Catalogue, ControllerSpec, Cost, Leads, ModuleSpec, ParamSpec, ParamUnit, Params, Property,
     TransportSpec,
 };
 use dacapo::text::{format_duration, format_rate, format_size};
@@ -197,6 +197,9 @@ fn describe_controller(spec: &ControllerSpec) {
     line(format_args!("  follows     {source}"));
     let of = if spec.datagrams { "datagrams" } else { "streams" };
     line(format_args!("  controls    paths of {of}"));
+    if let Some(leads) = spec.usual {
+        line(format_args!("  usual       for paths to {}", where_to(leads)));
+    }
 }
 
 fn controller_json(spec: &ControllerSpec) -> Value {
@@ -206,7 +209,15 @@ fn controller_json(spec: &ControllerSpec) -> Value {
         "summary": spec.summary,
         "source": spec.source,
         "datagrams": spec.datagrams,
+        "usual": spec.usual.map(where_to),
     })
+}
+
+fn where_to(leads: Leads) -> &'static str {
+    match leads {
+        Leads::Here => "this host",
+        Leads::Elsewhere => "other hosts",
+    }
 }
 
 fn describe_transport(spec: &TransportSpec) {

@@ -44,6 +44,7 @@ pub fn run(asked: &Asked, chosen: &Chosen, seed: u64) -> Result<Seen, String> {
     scenario.pattern = Pattern { count, every: *every, len_min: len, len_max: len, seed };
     scenario.offer = Some(chosen.offer.clone());
     scenario.time_max = *every * count as u32 + Duration::from_secs(60);
+    scenario.yields = true;
     scenario.visits_all = false;
     let outcome = run_scenario(&scenario);
     if !outcome.closes() {

@@ -62,7 +62,8 @@ impl Builder {
         self
     }
 
-    /// The controller of each path of datagrams, by its name; `reserved` when nothing is said.
+    /// The controller of each path of datagrams, by its name; when nothing is said `cubic`, and
+    /// `reserved` where both ends are on one host.
     #[must_use]
     pub fn control_by(self, name: &'static str) -> Self {
         Self { controller: Some(name), ..self }
