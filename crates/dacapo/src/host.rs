@@ -64,14 +64,35 @@ impl Default for HostConfig {
 /// a comma between.
 pub const SOCKETS_ENV: &str = "DACAPO_UDP";
 
+/// The environment variable that names the controller of paths of datagrams, such as `reserved` on
+/// a network of one's own; empty: the usual.
+pub const CONTROLLER_ENV: &str = "DACAPO_CONTROLLER";
+
 impl HostConfig {
-    /// The usual, but for what [`SOCKETS_ENV`] says.
+    /// The usual, but for what [`SOCKETS_ENV`] and [`CONTROLLER_ENV`] say.
     ///
     /// # Errors
-    /// [`Code::System`] when it says something else, with what there is.
+    /// [`Code::System`] when the former says something else, and [`Code::IllegalGraph`] when there
+    /// is no controller of the latter's name, with what there is.
     pub fn from_env() -> Result<Self, Error> {
-        let text = std::env::var_os(SOCKETS_ENV).unwrap_or_default();
-        Self::default().without(&text.to_string_lossy())
+        let read = |name| std::env::var_os(name).unwrap_or_default();
+        let config = Self::default().without(&read(SOCKETS_ENV).to_string_lossy())?;
+        config.controlled_by(&read(CONTROLLER_ENV).to_string_lossy())
+    }
+
+    /// The controller of each path of datagrams is the one of this name; the usual where that is
+    /// empty.
+    ///
+    /// # Errors
+    /// [`Code::IllegalGraph`] when this build has none of this name, with those that it has.
+    pub fn controlled_by(mut self, name: &str) -> Result<Self, Error> {
+        if !name.is_empty() {
+            let found = Catalogue::default().controller(name).map(|entry| entry.spec.name);
+            let named =
+                |error: Error| Error::new(error.code, format!("{CONTROLLER_ENV}: {}", error.text));
+            self.controller = Some(found.map_err(named)?);
+        }
+        Ok(self)
     }
 
     /// Does without what a text names, such as `no-gso,no-gro`.
@@ -575,6 +596,15 @@ pub fn resolve_at(host: &str, port: u16) -> Result<SocketAddr, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_controller_is_named_or_those_that_there_are_are_told() {
+        let of = |text: &str| HostConfig::default().controlled_by(text).map(|it| it.controller);
+        assert_eq!((of(""), of("reserved")), (Ok(None), Ok(Some("reserved"))));
+        let error = of("cubik").unwrap_err().text;
+        let is_told = error.starts_with("DACAPO_CONTROLLER: ") && error.contains("\"cubic\"?");
+        assert!(is_told && error.contains("\"reserved\""), "{error}");
+    }
 
     #[test]
     fn each_help_of_the_kernel_can_be_done_without_and_nothing_else() {

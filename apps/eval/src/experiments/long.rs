@@ -8,8 +8,7 @@ use crate::peers::{Dacapo, Which};
 
 /// A flow, not the bare engine; its bound is what packets of 1,452 bytes carry, less what repairs
 /// and bursts may take.
-static XTP: Dacapo =
-    Dacapo { which: Which::Now, options: &["--transport", "xtp", "--rate", "930 Mbit/s"] };
+static XTP: Dacapo = Dacapo::new(Which::Now, &["--transport", "xtp", "--rate", "930 Mbit/s"]);
 
 /// A queue of a round trip.
 fn link(rtt_ms: f64) -> String {

@@ -8,7 +8,7 @@ use crate::experiment::Site;
 use crate::peers::{Dacapo, Which, words};
 
 const fn over_udp(graph: &'static [&'static str; 4]) -> Dacapo {
-    Dacapo { which: Which::Now, options: graph }
+    Dacapo::new(Which::Now, graph)
 }
 
 static GRAPHS: [Dacapo; 4] = [

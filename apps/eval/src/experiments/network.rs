@@ -48,11 +48,11 @@ const QUIC_OPTIONS: &[&str] = &["--transport", "quic"];
 const DATAGRAM_OPTIONS: &[&str] = &["--transport", "quic-datagram", "--graph", "segment,sequence"];
 
 const fn ours(options: &'static [&'static str]) -> Dacapo {
-    Dacapo { which: Which::Now, options }
+    Dacapo::new(Which::Now, options)
 }
 
 const fn before(options: &'static [&'static str]) -> Dacapo {
-    Dacapo { which: Which::Before, options }
+    Dacapo::new(Which::Before, options)
 }
 
 static OURS_QUIC: Dacapo = ours(QUIC_OPTIONS);

@@ -15,5 +15,5 @@ pub static ZENOH_TCP: Listed = listed("peer-zenoh", "tcp");
 
 pub const UDP_OPTIONS: &[&str] = &["--transport", "udp", "--graph", "segment,sequence"];
 pub const TCP_OPTIONS: &[&str] = &["--transport", "tcp"];
-pub static OURS_UDP: Dacapo = Dacapo { which: Which::Now, options: UDP_OPTIONS };
-pub static OURS_TCP: Dacapo = Dacapo { which: Which::Now, options: TCP_OPTIONS };
+pub static OURS_UDP: Dacapo = Dacapo::new(Which::Now, UDP_OPTIONS);
+pub static OURS_TCP: Dacapo = Dacapo::new(Which::Now, TCP_OPTIONS);

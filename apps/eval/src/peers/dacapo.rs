@@ -12,7 +12,22 @@ pub struct Dacapo {
     /// Which command.
     pub which: Which,
     /// What is below the graph, and the graph.
-    pub options: &'static [&'static str],
+    options: &'static [&'static str],
+    /// The controller of its path, where that is not the usual one.
+    controller: Option<&'static str>,
+}
+
+impl Dacapo {
+    /// With the usual controller.
+    pub const fn new(which: Which, options: &'static [&'static str]) -> Self {
+        Self { which, options, controller: None }
+    }
+
+    /// With this one: a word of `env`.
+    pub const fn controlled(mut self, controller: &'static str) -> Self {
+        self.controller = Some(controller);
+        self
+    }
 }
 
 /// The command of this tree, or of an older one.
@@ -67,6 +82,8 @@ impl Peer for Dacapo {
         let unit = ["--unit-len", &*unit];
         let unit = if order.measure == Measure::Bulk { &unit[..] } else { &[] };
         let near = near.iter().chain(&rest).chain(unit).chain(samples).chain(self.options);
+        let env = self.controller.map(|controller| ["env", controller]);
+        let near = env.iter().flatten().chain(near);
         Pair {
             near: words(near.copied()),
             far: words([&*program, "bench", "net", "--listen", address, "--once", "--json"]),
@@ -116,7 +133,7 @@ mod tests {
         let reports = Reports { near, ..Reports::default() };
         let order = |measure| Order { measure, size: 64, wait: Wait::Block, is_reliable: true };
         let sample = |measure| {
-            Dacapo { which: Which::Now, options: &[] }.sample(
+            Dacapo::new(Which::Now, &[]).sample(
                 &order(measure),
                 &reports,
                 &crate::rig::tests::rig(),
