@@ -11,7 +11,8 @@ use dacapo_core::{CoreConfig, PathStatus};
 use dacapo_link::LinkConfig;
 use dacapo_netlab::scenario::raw_offer;
 use dacapo_netlab::traffic::Pattern;
-use dacapo_path::controllers::cubic;
+use dacapo_path::ControllerEntry;
+use dacapo_path::controllers::{bbr, cubic};
 use std::time::Duration;
 
 const UNIT_LEN: usize = 1_300;
@@ -20,15 +21,15 @@ const UNIT_LEN: usize = 1_300;
 const LINK: &str = "rate=20Mbit/s,delay=20ms,queue=70";
 const LINK_BPS: f64 = 20e6;
 
-fn yielding() -> CoreConfig {
+fn yielding(controller: ControllerEntry) -> CoreConfig {
     let mut config = config();
-    config.controllers = cubic::entry().into();
+    config.controllers = controller.into();
     config
 }
 
 /// A flow of 104 Mbit/s over a link one way, and another one back.
-fn start(forth: &str, back: &str) -> (Lab, Joined) {
-    let mut lab = Lab::with(1, forth, yielding(), yielding());
+fn start(forth: &str, back: &str, controller: ControllerEntry) -> (Lab, Joined) {
+    let mut lab = Lab::with(1, forth, yielding(controller.clone()), yielding(controller));
     let (creator, participant) = (lab.creator, lab.participant);
     let back: LinkConfig = back.parse().unwrap();
     let now = lab.now();
@@ -58,7 +59,12 @@ struct Measured {
 
 /// What it does in so long, after it has begun; then the flow is closed, and all accounts close.
 fn measure(forth: &str, back: &str, time: Duration) -> Measured {
-    let (mut lab, joined) = start(forth, back);
+    measure_by(cubic::entry(), forth, back, time)
+}
+
+fn measure_by(controller: ControllerEntry, forth: &str, back: &str, time: Duration) -> Measured {
+    let name = controller.spec.name;
+    let (mut lab, joined) = start(forth, back, controller);
     lab.run(ms(3_000));
     let (creator, participant) = (lab.creator, lab.participant);
     let count = |joined: &Joined| joined.numbers(0).len() as f64;
@@ -80,7 +86,7 @@ fn measure(forth: &str, back: &str, time: Duration) -> Measured {
     let (here, there) = lab.ledgers(&joined, 0, ms(20_000));
     assert!(here.closes() && there.closes(), "{here:?} {there:?}");
     println!(
-        "{forth} / {back}: {:.3} of the link, {:.3} % lost, {:.3} % sent again",
+        "{name}, {forth} / {back}: {:.3} of the link, {:.3} % lost, {:.3} % sent again",
         measured.share,
         measured.lost * 100.0,
         measured.again * 100.0
@@ -110,7 +116,7 @@ fn packets_that_overtake_each_other_are_no_loss() {
 
 #[test]
 fn a_link_that_is_gone_for_a_while_is_filled_again() {
-    let (mut lab, joined) = start(LINK, LINK);
+    let (mut lab, joined) = start(LINK, LINK, cubic::entry());
     lab.run(ms(2_000));
     let ways = [(lab.creator, lab.participant), (lab.participant, lab.creator)];
     ways.iter().for_each(|&(from, to)| lab.world.cut(from, to, true));
@@ -128,7 +134,8 @@ fn a_link_that_is_gone_for_a_while_is_filled_again() {
 
 #[test]
 fn what_nobody_reports_about_keeps_its_bound_beside_it() {
-    let mut lab = Lab::with(1, LINK, yielding(), yielding());
+    let both = || yielding(cubic::entry());
+    let mut lab = Lab::with(1, LINK, both(), both());
     let every = Duration::from_millis(4);
     let (len_min, len_max) = (UNIT_LEN, UNIT_LEN);
     lab.pattern = Pattern { count: 10_000_000, every, len_min, len_max, seed: 7 };
@@ -140,4 +147,13 @@ fn what_nobody_reports_about_keeps_its_bound_beside_it() {
     lab.run(ms(5_000));
     let came = joined.numbers(0).len() - before;
     assert!((1_200..=1_260).contains(&came), "{came} of 1,250");
+}
+
+#[test]
+fn what_is_lost_by_chance_does_not_slow_bbr_down() {
+    for (loss, least) in [(0, 0.93), (1, 0.9), (5, 0.85), (10, 0.8), (20, 0.6)] {
+        let lossy = format!("{LINK},loss={loss}%");
+        let it = measure_by(bbr::entry(), &lossy, &lossy, ms(20_000));
+        assert!(it.share > least, "{loss} %: {:.3}", it.share);
+    }
 }

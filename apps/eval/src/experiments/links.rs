@@ -37,7 +37,10 @@ const fn arq(options: &'static [&'static str; 6]) -> Dacapo {
 
 const GRAPH: &str = "segment,arq-sr,checksum";
 
-static ARQ: Dacapo = Dacapo::new(Which::Now, &["--transport", "udp", "--graph", GRAPH]);
+const OPTIONS: &[&str] = &["--transport", "udp", "--graph", GRAPH];
+
+static ARQ: Dacapo = Dacapo::new(Which::Now, OPTIONS);
+static ARQ_BBR: Dacapo = Dacapo::new(Which::Now, OPTIONS).controlled("DACAPO_CONTROLLER=bbr");
 static ARQ_0: Dacapo = arq(&["--transport", "udp", "--graph", GRAPH, "--rate", "489500 kbit/s"]);
 static ARQ_1: Dacapo = arq(&["--transport", "udp", "--graph", GRAPH, "--rate", "494400 kbit/s"]);
 static ARQ_5: Dacapo = arq(&["--transport", "udp", "--graph", GRAPH, "--rate", "515200 kbit/s"]);
@@ -84,6 +87,8 @@ pub static LINKS: Table = Table {
             bulk(&ARQ, 60 << 10, true)
         })
         .over("cubic", 1_434.0),
+        curve("arq-bbr", "the same, bbr", "tcp-bbr", |_| bulk(&ARQ_BBR, 60 << 10, true))
+            .over("bbr", 1_434.0),
         curve("arq-reserved", "the same, reserved: bound of the link", "tcp-bbr", reserved)
             .over("cubic", 1_434.0),
     ],
@@ -101,6 +106,10 @@ pub static LINKS: Table = Table {
         ("xtp-10", "of_link", "of what its packets can carry", true, true, 0.95),
         ("xtp-30", "of_link", "of what its packets can carry", true, true, 0.9),
         ("arq-0", "mbit_per_s", "goodput to kernel TCP, CUBIC", false, true, 1.0),
+        ("arq-bbr-0", "mbit_per_s", "goodput to kernel TCP, BBR", false, true, 1.0),
+        ("arq-bbr-1", "mbit_per_s", "goodput to kernel TCP, BBR", false, true, 1.0),
+        ("arq-bbr-5", "mbit_per_s", "goodput to kernel TCP, BBR", false, true, 1.0),
+        ("arq-bbr-10", "mbit_per_s", "goodput to kernel TCP, BBR", false, true, 1.0),
         ("arq-reserved-0", "of_link", "of what its packets can carry", true, true, 0.99),
         ("arq-reserved-1", "of_link", "of what its packets can carry", true, true, 0.98),
         ("arq-reserved-5", "of_link", "of what its packets can carry", true, true, 0.98),

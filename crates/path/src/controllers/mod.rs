@@ -1,5 +1,6 @@
 //! The controllers that exist, a folder each.
 
+pub mod bbr;
 pub mod below;
 pub mod cubic;
 pub mod reserved;
@@ -9,5 +10,5 @@ use crate::ControllerEntry;
 /// All of them.
 #[must_use]
 pub fn entries() -> Vec<ControllerEntry> {
-    vec![reserved::entry(), cubic::entry(), below::entry()]
+    vec![reserved::entry(), cubic::entry(), bbr::entry(), below::entry()]
 }

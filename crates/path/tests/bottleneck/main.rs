@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "what fails here fails the test")]
 
+mod delivers;
 mod reno;
 mod world;
 

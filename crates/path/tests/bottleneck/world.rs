@@ -141,6 +141,12 @@ impl World {
         self.flows[flow].apart = apart;
     }
 
+    /// The link is like this from now on.
+    pub fn set_link(&mut self, link: &str) {
+        let config: LinkConfig = link.parse().expect("the test's link is valid");
+        self.link.set_config(self.now, config).expect("the same");
+    }
+
     pub fn run(&mut self, time: Duration) {
         let until = self.now + time;
         loop {
