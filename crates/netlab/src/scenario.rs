@@ -13,7 +13,7 @@ use dacapo_core::{
 };
 use dacapo_lift::{Catalogue, DropReason, ModuleCounters, ModuleSpec};
 use dacapo_link::{LinkConfig, LinkStats, Loss, Passage};
-use dacapo_path::controllers::cubic;
+use dacapo_path::ControllerEntry;
 use dacapo_wire::data::{self, TYPE_DATA};
 use dacapo_wire::graph::GraphForm;
 use dacapo_wire::medium::Medium;
@@ -42,8 +42,8 @@ pub struct Scenario {
     pub bound_bps: u64,
     /// How often the flow changes to an equal graph while it runs.
     pub changes: u32,
-    /// Whether paths yield to others (`cubic`), as those of hosts do; else they keep the bound.
-    pub yields: bool,
+    /// What controls paths, as of hosts one that yields to others does; none: they keep the bound.
+    pub controller: Option<ControllerEntry>,
     /// The most virtual time.
     pub time_max: Duration,
     /// The modules; tests put in modules with planted bugs.
@@ -72,7 +72,7 @@ impl Scenario {
             },
             bound_bps: 100_000_000,
             changes: 0,
-            yields: false,
+            controller: None,
             time_max: Duration::from_secs(60),
             catalogue: crate::catalogue(),
             visits_all: seeds::number("DACAPO_VISIT_ALL", 1) > 0,
@@ -288,8 +288,8 @@ fn config(scenario: &Scenario, boot: u8) -> CoreConfig {
     let mut config = CoreConfig::new(scenario.catalogue.clone());
     config.boot = [boot; 16];
     config.pool_bytes_max = 64 << 20;
-    if scenario.yields {
-        config.controllers = cubic::entry().into();
+    if let Some(entry) = &scenario.controller {
+        config.controllers = entry.clone().into();
     }
     config
 }

@@ -96,21 +96,21 @@ fn measure_by(controller: ControllerEntry, forth: &str, back: &str, time: Durati
 
 #[test]
 fn it_fills_a_link_and_does_not_flood_it() {
-    let it = measure(LINK, LINK, ms(20_000));
+    let it = measure(LINK, LINK, ms(10_000));
     assert!(it.share > 0.9 && it.lost < 0.005 && it.again < 0.01, "{:.3}", it.share);
 }
 
 #[test]
 fn lost_acknowledgements_cost_little() {
-    let without = measure(LINK, LINK, ms(20_000)).share;
-    let with = measure(LINK, &format!("{LINK},loss=10%"), ms(20_000)).share;
+    let without = measure(LINK, LINK, ms(10_000)).share;
+    let with = measure(LINK, &format!("{LINK},loss=10%"), ms(10_000)).share;
     println!("{:.3} times what is without", with / without);
     assert!(with > 0.97 * without, "{with:.3} of {without:.3}");
 }
 
 #[test]
 fn packets_that_overtake_each_other_are_no_loss() {
-    let it = measure(&format!("{LINK},reorder=5%,reorder-by=8ms"), LINK, ms(20_000));
+    let it = measure(&format!("{LINK},reorder=5%,reorder-by=8ms"), LINK, ms(10_000));
     assert!(it.share > 0.9 && it.again < it.lost + 0.005, "{:.3}, {:.4}", it.share, it.again);
 }
 
@@ -153,7 +153,7 @@ fn what_nobody_reports_about_keeps_its_bound_beside_it() {
 fn what_is_lost_by_chance_does_not_slow_bbr_down() {
     for (loss, least) in [(0, 0.93), (1, 0.9), (5, 0.85), (10, 0.8), (20, 0.6)] {
         let lossy = format!("{LINK},loss={loss}%");
-        let it = measure_by(bbr::entry(), &lossy, &lossy, ms(20_000));
+        let it = measure_by(bbr::entry(), &lossy, &lossy, ms(10_000));
         assert!(it.share > least, "{loss} %: {:.3}", it.share);
     }
 }

@@ -4,6 +4,7 @@
 //! integrity is asked. What was asked and does not hold is said in words.
 
 use super::cell::{Asked, Chosen};
+use dacapo::spec::Leads;
 use dacapo_lift::{PPB, Path};
 use dacapo_link::{LinkConfig, Loss};
 use dacapo_netlab::scenario::{Scenario, run as run_scenario};
@@ -44,7 +45,7 @@ pub fn run(asked: &Asked, chosen: &Chosen, seed: u64) -> Result<Seen, String> {
     scenario.pattern = Pattern { count, every: *every, len_min: len, len_max: len, seed };
     scenario.offer = Some(chosen.offer.clone());
     scenario.time_max = *every * count as u32 + Duration::from_secs(60);
-    scenario.yields = true;
+    scenario.controller = dacapo::Catalogue::default().usual_controller(Leads::Elsewhere).cloned();
     scenario.visits_all = false;
     let outcome = run_scenario(&scenario);
     if !outcome.closes() {

@@ -17,6 +17,7 @@ use dacapo_base::seeds::{each_seed, number};
 use dacapo_core::Code;
 use dacapo_link::{LinkConfig, Loss};
 use dacapo_netlab::scenario::{Outcome, Scenario, raw_offer, run};
+use dacapo_path::controllers::{bbr, cubic};
 use dacapo_wire::graph::GraphForm;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -75,7 +76,8 @@ impl Drawn {
         scenario.changes = random.below(3) as u32;
         if is_whole {
             // A flow that yields takes its time where much is lost.
-            scenario.yields = random.chance(0.5);
+            let one_of = [None, Some(cubic::entry()), Some(bbr::entry())];
+            scenario.controller = one_of.into_iter().nth(random.below(3) as usize).flatten();
             scenario.time_max = Duration::from_secs(3_600);
         }
         let longest = scenario.pattern.len_max as u32 + 16;

@@ -30,8 +30,8 @@ const COPIES_MAX: u64 = 4;
 pub(super) struct Acknowledged;
 
 impl Profile for Acknowledged {
-    /// Nothing slows its sender down but its own window, so it is for flows with units of their own
-    /// pace: not where these fill half of what the flow may send or the path takes.
+    /// It is for flows with units of their own pace: not where these fill half of what the flow may
+    /// send or the path takes. How much of a path a controller gets is not predicted yet.
     fn suits(&self, setting: &Setting) -> bool {
         let load = setting.units.per_ks.saturating_mul(unit_bytes(&setting.units));
         let most = [setting.bound_bps, setting.path.rate_bps].into_iter().filter(|bps| *bps > 0);

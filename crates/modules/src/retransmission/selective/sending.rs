@@ -89,8 +89,8 @@ pub(super) struct Sending {
     lost: Vec<Range<u64>>,
     /// What is to be sent again; some of it may have come.
     again: Ranges,
-    /// There was no memory for it: it waits for the timer.
-    is_short: bool,
+    /// There was no memory for it: it waits until then.
+    short_until: Option<Time>,
     /// How many packets may be sent again: whatever is said, no more than [`AGAIN_PARTS`] times as
     /// many as were sent and have come.
     allowance: u64,
@@ -240,7 +240,7 @@ impl Sending {
 
     /// Whether something is to be sent again that may be.
     fn wants_room(&self) -> bool {
-        !self.again.is_empty() && !self.is_short && self.allowance + self.probing > 0
+        !self.again.is_empty() && self.short_until.is_none() && self.allowance + self.probing > 0
     }
 
     fn want_room(&self, cx: &mut Cx<'_>) {
@@ -262,7 +262,7 @@ impl Sending {
             self.probing -= self.probing.min(sent.saturating_sub(self.allowance));
             self.allowance = self.allowance.saturating_sub(sent);
             if range.start + sent < range.end {
-                (self.is_short, self.lost_at) = (true, Some(cx.now() + SOON));
+                self.short_until = Some(cx.now() + SOON);
                 break;
             }
         }
@@ -325,7 +325,7 @@ impl Sending {
 
     /// When it is to be looked what is lost, or to be probed.
     pub fn due(&self) -> Option<Time> {
-        earlier(self.lost_at, self.probe_at())
+        earlier(earlier(self.lost_at, self.short_until), self.probe_at())
     }
 
     fn probe_at(&self) -> Option<Time> {
@@ -336,8 +336,11 @@ impl Sending {
 
     /// The time has come that [`Sending::due`] said, or not yet.
     pub fn look(&mut self, cx: &mut Cx<'_>) {
+        if self.short_until.is_some_and(|at| at <= cx.now()) {
+            self.short_until = None;
+            self.want_room(cx);
+        }
         if self.lost_at.is_some_and(|at| at <= cx.now()) {
-            self.is_short = false;
             self.find_lost(cx);
         }
         if self.probe_at().is_some_and(|at| at <= cx.now()) {
@@ -365,6 +368,6 @@ impl Sending {
         }
         self.outstanding.clear();
         self.again.clear();
-        self.lost_at = None;
+        (self.lost_at, self.short_until) = (None, None);
     }
 }

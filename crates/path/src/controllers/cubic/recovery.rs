@@ -53,7 +53,8 @@ impl Recovery {
             let came = self.delivered.saturating_sub(self.out).max(delivered);
             came.saturating_add(more).min(target - in_flight)
         };
-        self.window = in_flight.saturating_add(may_leave);
+        // Where nothing is in flight nothing would come, and nothing leave any more.
+        self.window = in_flight.saturating_add(may_leave).max(mss);
         self.is_safe = true;
     }
 }
@@ -81,6 +82,16 @@ mod tests {
             assert!(quiet <= 4, "nothing left for {quiet} packets that came");
         }
         assert!((69..=71).contains(&left) && in_flight.abs_diff(70 * MSS) <= 2 * MSS, "{left}");
+    }
+
+    #[test]
+    fn where_nothing_is_in_flight_a_packet_may_leave() {
+        let mut it = Recovery::new(Time::ZERO, 3 * MSS, 0, MSS);
+        it.handle_sent(MSS);
+        it.handle_lost();
+        // What came was in flight no longer.
+        it.handle_delivered(0, 0, 2 * MSS, MSS);
+        assert!(it.window >= MSS);
     }
 
     #[test]
