@@ -28,8 +28,8 @@ use std::time::Duration;
 pub const IDLE_AFTER: Duration = Duration::from_secs(1);
 
 /// What is in flight counts as lost when nothing was heard of any of it for so long at least, and
-/// for three round trips (RFC 6298, section 2.4).
-pub const SILENT_AFTER_MIN: Duration = Duration::from_secs(1);
+/// for three round trips: as Linux has it, where RFC 6298, section 2.4, waits for a second.
+pub const SILENT_AFTER_MIN: Duration = Duration::from_millis(200);
 
 /// What an answer to a probe has shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
