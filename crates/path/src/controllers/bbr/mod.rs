@@ -9,7 +9,7 @@
 //! Source: draft-ietf-ccwg-bbr (version 3), without its ACK aggregation and its undoing. Two things
 //! are ours, and both are about losses: above 2 % that draft takes each loss for its own doing and
 //! stands still where a radio loses 5. Here what is lost while there is no queue and the path is
-//! not asked for more is its own ([`losses`]): only more than that is too much; and what leaves is
+//! not asked for more is its own (`losses.rs`): only more than that is too much; and what leaves is
 //! as much more as is lost, so that as much arrives as the path can carry.
 //!
 //! Flows of whose packets nobody says what became of them keep their own bounds.
