@@ -199,7 +199,7 @@ mod tests {
         let both = "two access modules of one name or number: \"raw\" (number 0x0003) and \"raw\"";
         assert!(error.text.contains(both), "{error}");
         let mut all = Catalogue::default();
-        all.controllers.extend(controllers::entries());
+        all.controllers.push(controllers::below::entry());
         let error = all.specs().unwrap_err();
         let both = "the catalogue has two controllers of one name: \"below\" and \"below\"";
         assert!(error.text.contains(both), "{error}");
