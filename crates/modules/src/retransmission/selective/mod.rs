@@ -20,8 +20,10 @@
 //! receiver.
 
 mod outstanding;
+mod overtaking;
 mod profile;
 mod receiving;
+mod resending;
 mod sending;
 
 use crate::copying::Copier;

@@ -62,6 +62,15 @@ impl Heard {
     }
 }
 
+/// What looking for losses has found besides them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Found {
+    /// When more will be lost, if nothing comes.
+    pub due: Option<Time>,
+    /// When the newest of what is lost left.
+    pub left: Option<Time>,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Outstanding {
     first: u64,
@@ -96,11 +105,6 @@ impl Outstanding {
     pub fn get(&self, number: u64) -> Option<&Slot> {
         let at = usize::try_from(number.checked_sub(self.first)?).ok()?;
         self.slots.get(at).filter(|slot| !slot.has_come)
-    }
-
-    /// When the newest of these left that are not known to have come.
-    pub fn left(&self, range: &Range<u64>) -> Option<Time> {
-        range.clone().filter_map(|number| self.get(number)).map(|slot| slot.sent).max()
     }
 
     /// The last that has not come.
@@ -144,15 +148,15 @@ impl Outstanding {
     }
 
     /// Finds what is lost and was not known to be: it left no later than `newest`, which has come,
-    /// and `wait` ago. Returns when more will be, if nothing comes.
+    /// and `wait` ago.
     pub fn find_lost(
         &mut self,
         now: Time,
         newest: Time,
         wait: Duration,
         lost: &mut Vec<Range<u64>>,
-    ) -> Option<Time> {
-        let mut due = None;
+    ) -> Found {
+        let mut found = Found::default();
         let (first, slots) = (self.first, &mut self.slots);
         for number in self.holes.iter().cloned().flatten() {
             let slot = slots.get_mut((number - first) as usize);
@@ -160,16 +164,17 @@ impl Outstanding {
                 continue;
             };
             if slot.sent + wait > now {
-                due = earlier(due, Some(slot.sent + wait));
+                found.due = earlier(found.due, Some(slot.sent + wait));
                 continue;
             }
             slot.is_lost = true;
+            found.left = found.left.max(Some(slot.sent));
             match lost.last_mut().filter(|range| range.end == number) {
                 Some(range) => range.end += 1,
                 None => lost.push(number..number + 1),
             }
         }
-        due
+        found
     }
 
     /// These leave again `now`.
@@ -211,7 +216,7 @@ mod tests {
 
     fn lost(it: &mut Outstanding, now: u64, newest: u64) -> (Vec<(u64, u64)>, Option<Time>) {
         let mut lost = Vec::new();
-        let due = it.find_lost(ms(now), ms(newest), ROUND, &mut lost);
+        let due = it.find_lost(ms(now), ms(newest), ROUND, &mut lost).due;
         (lost.into_iter().map(|range| (range.start, range.end)).collect(), due)
     }
 

@@ -5,31 +5,30 @@
 //!   heard              1, 3..4                                           1..5
 //! ```
 //!
-//! What packets that left later have overtaken for a quarter of a round trip is lost (RFC 8985,
-//! RACK); where nothing is heard, the last and the first that are missing are sent again, less and
-//! less often (tail loss probe; RFC 9002, section 6.2). What is to be sent again leaves when the
-//! network takes it, before anything new.
+//! What packets that left later have overtaken for too long is lost; where nothing is heard, the
+//! last and the first that are missing are sent again, less and less often (tail loss probe;
+//! RFC 9002, section 6.2). What is to be sent again leaves when the network takes it, before
+//! anything new.
 //!
 //! Invariants: nothing is let go before it is acknowledged; no more than [`WINDOW`] packets
-//! and about [`BYTES_MAX`] bytes are outstanding; at most [`AGAIN_MAX`] packets are sent again at
-//! once; a packet that is lost is in `again` until it is sent, or has come.
+//! and about [`BYTES_MAX`] bytes are outstanding; a packet that is lost is in `again` until it is
+//! sent, or has come.
 
 use super::super::emitting::send_again;
 use super::super::kept::{BYTES_MAX, Kept};
 use super::super::round_trip::RoundTrip;
 use super::outstanding::Outstanding;
+use super::overtaking::Overtaking;
 use super::receiving::{ACK_AFTER, ACK_PACKETS};
+use super::resending::Resending;
 use crate::copying::Copier;
 use crate::window::WINDOW;
-use dacapo_base::{Ranges, Time, earlier};
+use dacapo_base::{Time, earlier};
 use dacapo_lift::{Cx, DropReason};
 use dacapo_packet::Packet;
 use dacapo_wire::acknowledgement::{Header, Kind, Range as Said, State, extend};
 use std::ops::Range;
 use std::time::Duration;
-
-/// How many packets are sent again at once; the others follow after [`SOON`].
-const AGAIN_MAX: u64 = 256;
 
 /// How often in a round trip an acknowledgement is asked for, where there are enough packets: so
 /// often the path's controller hears how it goes.
@@ -38,27 +37,11 @@ pub(super) const ASKED_PARTS: usize = 8;
 /// How many packets are sent for each that asks, at least.
 pub(super) const ASKED_MIN: usize = 2;
 
-/// How often a packet is sent again on average at most: three in four are lost then.
-const AGAIN_PARTS: u64 = 3;
-
-/// How many packets a probe has at most.
-const PROBES: u64 = 2;
-
-/// When what could not be sent again is tried anew.
-const SOON: Duration = Duration::from_millis(1);
-
 /// What a round trip takes while nobody knows.
 pub(super) const UNKNOWN: Duration = Duration::from_millis(250);
 
 /// The longest time between probes: well below the ten seconds for which a receiver waits.
 const PROBE_MAX: Duration = Duration::from_secs(2);
-
-/// How many quarters of a round trip packets may overtake each other, at most.
-const QUARTERS_MAX: u32 = 4;
-
-/// After so many times that something was lost, and nothing came twice, it is one again (RFC 8985,
-/// section 6.2.4).
-const PERSISTS: u32 = 16;
 
 #[derive(Debug, Default)]
 pub(super) struct Sending {
@@ -67,17 +50,9 @@ pub(super) struct Sending {
     /// The longest packet so far: how many more have room is reckoned by it.
     len_max: usize,
     round_trip: RoundTrip,
-    /// The shortest round trip that was seen, and the last.
-    round_min: Option<Duration>,
-    round_last: Duration,
+    overtaking: Overtaking,
     /// When the newest left of those that have come.
     newest: Option<Time>,
-    /// For how many quarters of a round trip more what was overtaken is waited for.
-    quarters: u32,
-    /// After how many more losses for none.
-    persists: u32,
-    /// How many the peer says that came twice.
-    duplicates: u32,
     /// When something left last, or came of what had.
     active: Time,
     /// How many probes were sent since something came.
@@ -87,15 +62,7 @@ pub(super) struct Sending {
     /// When a packet will be lost, if nothing comes.
     lost_at: Option<Time>,
     lost: Vec<Range<u64>>,
-    /// What is to be sent again; some of it may have come.
-    again: Ranges,
-    /// There was no memory for it: it waits until then.
-    short_until: Option<Time>,
-    /// How many packets may be sent again: whatever is said, no more than [`AGAIN_PARTS`] times as
-    /// many as were sent and have come.
-    allowance: u64,
-    /// How many may be beyond that, as probes.
-    probing: u64,
+    again: Resending,
     /// How many packets were sent again.
     pub repaired: i64,
 }
@@ -103,7 +70,7 @@ pub(super) struct Sending {
 impl Sending {
     /// How many packets there is room for: none while some are to be sent again.
     pub fn credit(&self) -> usize {
-        if self.wants_room() {
+        if self.again.is_wanted() {
             return 0;
         }
         let bytes = BYTES_MAX.saturating_sub(self.kept.bytes()) / self.len_max.max(1);
@@ -132,7 +99,7 @@ impl Sending {
             self.len_max = self.len_max.max(len);
         }
         self.kept.add(first, view, now);
-        self.allow(count as u64);
+        self.again.allow(count as u64);
         self.active = now;
         Ok(())
     }
@@ -158,7 +125,7 @@ impl Sending {
             return false;
         };
         self.measure(cx, &state);
-        let round = self.round_min.unwrap_or_default();
+        let round = self.overtaking.round_min();
         let mut heard = self.outstanding.acknowledge_to(number, now, round);
         for range in ranges {
             let Some(from) = extend(range.first, first) else { continue };
@@ -167,8 +134,8 @@ impl Sending {
             heard.add(&more);
         }
         self.kept.let_go_before(self.outstanding.first(), |view| cx.pool.free(view));
-        self.learn_reordering(state.duplicates);
-        self.allow(heard.packets);
+        self.overtaking.learn(state.duplicates);
+        self.again.allow(heard.packets);
         if heard.packets > 0 {
             (self.active, self.probes) = (now, 0);
             self.newest = self.newest.max(heard.newest);
@@ -182,11 +149,6 @@ impl Sending {
         true
     }
 
-    fn allow(&mut self, packets: u64) {
-        let most = AGAIN_PARTS * WINDOW as u64;
-        self.allowance = self.allowance.saturating_add(AGAIN_PARTS * packets).min(most);
-    }
-
     /// A round trip: from when the packet left that came last, for the time that the peer says.
     fn measure(&mut self, cx: &mut Cx<'_>, state: &State) {
         let number = extend(state.number, self.outstanding.first());
@@ -197,27 +159,8 @@ impl Sending {
         // Nobody held it for longer than it was under way.
         let Some(sample) = whole.checked_sub(held) else { return };
         self.round_trip.add(sample);
-        self.round_min = Some(self.round_min.map_or(sample, |min| min.min(sample)));
-        self.round_last = sample;
+        self.overtaking.measure(sample);
         cx.report_rtt(whole, held);
-    }
-
-    /// What came twice was sent again too early: what is overtaken is waited for longer.
-    fn learn_reordering(&mut self, duplicates: u32) {
-        let more = duplicates.wrapping_sub(self.duplicates);
-        if more > 0 && more < u32::MAX / 2 {
-            self.duplicates = duplicates;
-            self.quarters = (self.quarters + 1).min(QUARTERS_MAX - 1);
-            self.persists = PERSISTS;
-        }
-    }
-
-    /// After how long a packet is lost that others have overtaken: when those have come that left
-    /// with it, and as much later as packets may overtake each other. Where a queue grows, a mean
-    /// is behind the times.
-    fn overdue(&self) -> Duration {
-        let Some(round_min) = self.round_min else { return UNKNOWN };
-        self.round_last + round_min / QUARTERS_MAX * (self.quarters + 1)
     }
 
     /// What is lost by now is to be sent again.
@@ -225,26 +168,21 @@ impl Sending {
         let Some(newest) = self.newest else { return };
         let mut lost = std::mem::take(&mut self.lost);
         lost.clear();
-        self.lost_at = self.outstanding.find_lost(cx.now(), newest, self.overdue(), &mut lost);
+        let found =
+            self.outstanding.find_lost(cx.now(), newest, self.overtaking.overdue(), &mut lost);
+        self.lost_at = found.due;
         if !lost.is_empty() {
-            self.persists = self.persists.saturating_sub(1);
-            self.quarters = if self.persists > 0 { self.quarters } else { 0 };
-        }
-        for range in &lost {
-            cx.report_lost_since(range.end - range.start, self.outstanding.left(range));
-            self.again.insert(range.clone());
+            self.overtaking.note_lost();
+            let count = lost.iter().map(|range| range.end - range.start).sum();
+            cx.report_lost_sent_at(count, found.left);
+            lost.iter().for_each(|range| self.again.insert(range.clone()));
         }
         self.lost = lost;
         self.want_room(cx);
     }
 
-    /// Whether something is to be sent again that may be.
-    fn wants_room(&self) -> bool {
-        !self.again.is_empty() && self.short_until.is_none() && self.allowance + self.probing > 0
-    }
-
     fn want_room(&self, cx: &mut Cx<'_>) {
-        if self.wants_room() {
+        if self.again.is_wanted() {
             cx.want_room();
         }
     }
@@ -252,37 +190,19 @@ impl Sending {
     /// The network takes so many bytes: sends again what is to be.
     pub fn handle_room(&mut self, cx: &mut Cx<'_>, copier: &mut Copier, bytes: usize) {
         let packets = (bytes / self.len_max.max(1)).max(1) as u64;
-        let mut room = packets.min(AGAIN_MAX).min(self.allowance + self.probing);
+        let mut room = self.again.room(packets);
         while room > 0
-            && let Some(range) = self.next_again(room)
+            && let Some(range) = self.again.next(&self.outstanding, room)
         {
             let sent = self.send_again(cx, copier, range.clone());
-            self.again.remove(range.start..range.start + sent, |_| ());
+            self.again.note_sent(range.start..range.start + sent);
             room -= sent;
-            self.probing -= self.probing.min(sent.saturating_sub(self.allowance));
-            self.allowance = self.allowance.saturating_sub(sent);
             if range.start + sent < range.end {
-                self.short_until = Some(cx.now() + SOON);
+                self.again.wait(cx.now());
                 break;
             }
         }
         self.want_room(cx);
-    }
-
-    /// The first of what is to be sent again and has not come, at most so many.
-    fn next_again(&mut self, count_max: u64) -> Option<Range<u64>> {
-        loop {
-            let range = self.again.first()?.clone();
-            let has_come = |number: &u64| self.outstanding.get(*number).is_none();
-            let Some(first) = range.clone().find(|number| !has_come(number)) else {
-                self.again.remove(range, |_| ());
-                continue;
-            };
-            self.again.remove(range.start..first, |_| ());
-            let most = range.end.min(first + count_max);
-            let end = (first..most).find(has_come).unwrap_or(most);
-            return Some(first..end);
-        }
     }
 
     /// Sends these again; returns how many could be.
@@ -325,7 +245,7 @@ impl Sending {
 
     /// When it is to be looked what is lost, or to be probed.
     pub fn due(&self) -> Option<Time> {
-        earlier(earlier(self.lost_at, self.short_until), self.probe_at())
+        earlier(earlier(self.lost_at, self.again.due()), self.probe_at())
     }
 
     fn probe_at(&self) -> Option<Time> {
@@ -336,29 +256,23 @@ impl Sending {
 
     /// The time has come that [`Sending::due`] said, or not yet.
     pub fn look(&mut self, cx: &mut Cx<'_>) {
-        if self.short_until.is_some_and(|at| at <= cx.now()) {
-            self.short_until = None;
-            self.want_room(cx);
-        }
+        self.again.look(cx.now());
         if self.lost_at.is_some_and(|at| at <= cx.now()) {
             self.find_lost(cx);
         }
         if self.probe_at().is_some_and(|at| at <= cx.now()) {
-            self.probe(cx);
+            self.probe(cx.now());
         }
+        self.want_room(cx);
     }
 
     /// The first and the last that have not come are to be sent again: who gets one says what is
     /// missing.
-    fn probe(&mut self, cx: &mut Cx<'_>) {
-        let (first, Some(last)) = (self.outstanding.first(), self.outstanding.last()) else {
-            return;
-        };
-        self.again.insert(first..first + 1);
-        self.again.insert(last..last + 1);
-        self.probing = PROBES;
-        (self.active, self.probes) = (cx.now(), self.probes.saturating_add(1));
-        self.want_room(cx);
+    fn probe(&mut self, now: Time) {
+        if let Some(last) = self.outstanding.last() {
+            self.again.probe(self.outstanding.first(), last);
+            (self.active, self.probes) = (now, self.probes.saturating_add(1));
+        }
     }
 
     /// Lets go of everything.
@@ -368,6 +282,6 @@ impl Sending {
         }
         self.outstanding.clear();
         self.again.clear();
-        (self.lost_at, self.short_until) = (None, None);
+        self.lost_at = None;
     }
 }
