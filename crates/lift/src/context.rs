@@ -127,7 +127,7 @@ impl<'a> Cx<'a> {
     }
 
     /// Reports packets that are lost, of which the newest was sent then.
-    pub fn report_lost_since(&mut self, count: u64, sent_at: Option<Time>) {
+    pub fn report_lost_sent_at(&mut self, count: u64, sent_at: Option<Time>) {
         self.see_lost(count, sent_at);
     }
 

@@ -126,7 +126,7 @@ pub trait Controller: Send {
     }
 
     /// Whether the rate holds also what no module reports about: else those flows keep their own
-    /// bounds alone.
+    /// bounds alone. It is asked once.
     fn holds_unreported(&self) -> bool {
         true
     }

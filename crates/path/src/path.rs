@@ -110,6 +110,7 @@ impl Path {
                 Err(_) => self.go_without(),
             }
         }
+        self.holds_unreported = self.with_controller(|it| it.holds_unreported()).unwrap_or(true);
         self.obey(now);
     }
 
@@ -280,12 +281,8 @@ impl Path {
 
     /// Takes over what the controller says now.
     fn obey(&mut self, now: Time) {
-        let said = self.with_controller(|it| {
-            let held = it.holds_unreported();
-            (it.window(), it.rate_bps(), it.due(), held)
-        });
-        let (window, rate_bps, call_at, held) = said.unwrap_or((u64::MAX, None, None, true));
-        self.holds_unreported = held;
+        let said = self.with_controller(|it| (it.window(), it.rate_bps(), it.due()));
+        let (window, rate_bps, call_at) = said.unwrap_or((u64::MAX, None, None));
         self.is_due_earlier |= call_at.is_some() && call_at != self.call_at;
         (self.window, self.call_at) = (window, call_at);
         self.pacer.set_rate(now, rate_bps);

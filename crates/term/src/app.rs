@@ -47,7 +47,8 @@ pub enum AppEvent {
 
 /// What the environment says of this host.
 pub fn config_from_env() -> Result<HostConfig, Failure> {
-    HostConfig::from_env().map_err(|error| Failure::core("start", &error))
+    // It is the words that are wrong, whatever has found that.
+    HostConfig::from_env().map_err(|error| Failure::run_time("environment", error.text))
 }
 
 /// An endpoint, signals, and what else is watched.

@@ -5,27 +5,27 @@ use super::table::{Cell, Link, Table, bulk, curve};
 use crate::experiment::Site;
 use crate::peers::{Dacapo, Listed, Which, Xtp};
 
+/// Per cent lost.
+const POINTS: [f64; 5] = [0.0, 1.0, 5.0, 10.0, 30.0];
+
 static SRT: Listed = Listed { program: "peer-srt", kind: "file" };
 
 /// The payload of XTP's full packets (1440 of 1500 bytes) at 500 Mbit/s is 480 Mbit/s; it is told
 /// to send as much more as is lost before the queue, and 0.2 % less.
-static XTP_0: Xtp = Xtp { which: Which::Now, window: "8MiB", options: &["--rate", "479000kbit/s"] };
-static XTP_1: Xtp = Xtp { which: Which::Now, window: "8MiB", options: &["--rate", "483800kbit/s"] };
-static XTP_5: Xtp = Xtp { which: Which::Now, window: "8MiB", options: &["--rate", "504200kbit/s"] };
-static XTP_10: Xtp =
-    Xtp { which: Which::Now, window: "16MiB", options: &["--rate", "532200kbit/s"] };
-static XTP_30: Xtp =
-    Xtp { which: Which::Now, window: "32MiB", options: &["--rate", "684200kbit/s"] };
+static XTP: [Xtp; POINTS.len()] = [
+    xtp_at("8MiB", &["--rate", "479000kbit/s"]),
+    xtp_at("8MiB", &["--rate", "483800kbit/s"]),
+    xtp_at("8MiB", &["--rate", "504200kbit/s"]),
+    xtp_at("16MiB", &["--rate", "532200kbit/s"]),
+    xtp_at("32MiB", &["--rate", "684200kbit/s"]),
+];
+
+const fn xtp_at(window: &'static str, options: &'static [&'static str; 2]) -> Xtp {
+    Xtp { which: Which::Now, window, options }
+}
 
 fn xtp(loss: f64) -> Cell {
-    let peer = match loss {
-        0.0 => &XTP_0,
-        1.0 => &XTP_1,
-        5.0 => &XTP_5,
-        10.0 => &XTP_10,
-        _ => &XTP_30,
-    };
-    bulk(peer, 64 << 10, true)
+    bulk(&XTP[point(loss)], 64 << 10, true)
 }
 
 /// Checked and sent again until it has come: what yields, and what keeps a bound. Full datagrams
@@ -41,21 +41,22 @@ const OPTIONS: &[&str] = &["--transport", "udp", "--graph", GRAPH];
 
 static ARQ: Dacapo = Dacapo::new(Which::Now, OPTIONS);
 static ARQ_BBR: Dacapo = Dacapo::new(Which::Now, OPTIONS).controlled("DACAPO_CONTROLLER=bbr");
-static ARQ_0: Dacapo = arq(&["--transport", "udp", "--graph", GRAPH, "--rate", "489500 kbit/s"]);
-static ARQ_1: Dacapo = arq(&["--transport", "udp", "--graph", GRAPH, "--rate", "494400 kbit/s"]);
-static ARQ_5: Dacapo = arq(&["--transport", "udp", "--graph", GRAPH, "--rate", "515200 kbit/s"]);
-static ARQ_10: Dacapo = arq(&["--transport", "udp", "--graph", GRAPH, "--rate", "543900 kbit/s"]);
-static ARQ_30: Dacapo = arq(&["--transport", "udp", "--graph", GRAPH, "--rate", "699300 kbit/s"]);
+static RESERVED: [Dacapo; POINTS.len()] = [
+    arq(&["--transport", "udp", "--graph", GRAPH, "--rate", "489500 kbit/s"]),
+    arq(&["--transport", "udp", "--graph", GRAPH, "--rate", "494400 kbit/s"]),
+    arq(&["--transport", "udp", "--graph", GRAPH, "--rate", "515200 kbit/s"]),
+    arq(&["--transport", "udp", "--graph", GRAPH, "--rate", "543900 kbit/s"]),
+    arq(&["--transport", "udp", "--graph", GRAPH, "--rate", "699300 kbit/s"]),
+];
 
 fn reserved(loss: f64) -> Cell {
-    let peer = match loss {
-        0.0 => &ARQ_0,
-        1.0 => &ARQ_1,
-        5.0 => &ARQ_5,
-        10.0 => &ARQ_10,
-        _ => &ARQ_30,
-    };
-    bulk(peer, 60 << 10, true)
+    bulk(&RESERVED[point(loss)], 60 << 10, true)
+}
+
+/// Which of the points this loss is.
+fn point(loss: f64) -> usize {
+    let at = POINTS.iter().position(|point| point.total_cmp(&loss).is_eq());
+    at.expect("rows are made of the points")
 }
 
 /// A round trip is 1.25 MB.
@@ -70,7 +71,7 @@ pub static LINKS: Table = Table {
     site: Site::Link,
     axis: "per cent lost",
     unit: "% loss",
-    points: &[0.0, 1.0, 5.0, 10.0, 30.0],
+    points: &POINTS,
     curves: &[
         curve("tcp", "kernel TCP, CUBIC", "tcp-bbr", |_| bulk(&TCP, 128 << 10, true))
             .over("cubic", 1_448.0),

@@ -3,6 +3,7 @@
 pub mod bbr;
 pub mod below;
 pub mod cubic;
+mod first;
 pub mod reserved;
 
 use crate::ControllerEntry;

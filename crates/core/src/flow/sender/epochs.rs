@@ -265,16 +265,16 @@ impl TxEpochs {
 
     /// Lets modules send what they wanted to, as far as there is room.
     pub fn handle_room(&mut self, cx: &mut Context<'_>, egress: &mut Egress) {
-        if let Change::Draining { old, .. } = &mut self.change
-            && old.runner.wants_room()
-            && egress.room() > 0
-        {
-            old.runner.handle_room(cx, egress.room());
-            egress.take_down(cx.pool, old);
-        }
-        if self.current.runner.wants_room() && egress.room() > 0 {
-            self.current.runner.handle_room(cx, egress.room());
-            egress.take_down(cx.pool, &mut self.current);
+        let old = match &mut self.change {
+            Change::Draining { old, .. } => Some(&mut **old),
+            Change::None | Change::Prepared { .. } => None,
+        };
+        for epoch in old.into_iter().chain([&mut self.current]) {
+            let room = egress.room();
+            if epoch.runner.wants_room() && room > 0 {
+                epoch.runner.handle_room(cx, room);
+                egress.take_down(cx.pool, epoch);
+            }
         }
     }
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 /// So much more than the path's own share is too much (draft-ietf-ccwg-bbr, section 2.7).
 const TOO_MUCH_PPM: u64 = 20_000;
 
-/// From so many packets on the path's own share is known; of twice as many half is forgotten.
+/// From so many packets on the path's own share is known; of eight times as many half is forgotten.
 const KNOWN_MIN: u64 = 512;
 
 /// The most that is believed.
@@ -57,9 +57,9 @@ pub(super) struct Losses {
 }
 
 impl Losses {
-    /// A round without a queue is over.
-    pub fn note_own(&mut self, now: Time, round: Count) {
-        self.own.add(round);
+    /// So much came and was lost where no queue was.
+    pub fn note_own(&mut self, now: Time, count: Count) {
+        self.own.add(count);
         while self.own.all() >= 8 * KNOWN_MIN {
             self.own = Count { came: self.own.came / 2, lost: self.own.lost / 2 };
         }

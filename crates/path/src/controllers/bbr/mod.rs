@@ -16,33 +16,33 @@
 //!
 //! Invariants: integers only; the window is never less than four packets, but after a silence.
 
+mod hearing;
+mod limits;
 mod losses;
+mod phase;
 mod rounds;
 mod sampler;
 #[cfg(test)]
 mod tests;
 
+use super::first::{MSS_MIN, PACKETS_FIRST, known_before};
 use crate::controller::{
     Controller, ControllerCx, ControllerEntry, ControllerSpec, Delivered, Lost, Prior, Sent,
 };
 use dacapo_base::Time;
-use losses::{Count, Losses};
-use rounds::{Round, Rounds};
+use hearing::Hearing;
+use limits::{Bound, FULL_ROUNDS, Full, Held, left};
+use losses::Losses;
+use phase::{Phase, Stage};
+use rounds::{Round, Rounds, queue_min};
 use sampler::Sampler;
 use std::time::Duration;
 
-/// A packet has so many bytes until longer ones leave.
-const MSS_MIN: u64 = 1_200;
-
-/// The first window, and the smallest, in packets.
-const PACKETS_FIRST: u64 = 10;
+/// The smallest window, in packets.
 const PACKETS_MIN: u64 = 4;
 
-/// How many rounds without a quarter more end the startup, and that without loss.
-const FULL_ROUNDS: u32 = 3;
-
-/// The shortest round trip is looked for when it was not seen for so long, by half a window for
-/// so long.
+/// When it was not seen for that long the shortest round trip is looked for, for this long, by half
+/// a window.
 const RTT_OLD_AFTER: Duration = Duration::from_secs(5);
 const RTT_PROBE: Duration = Duration::from_millis(200);
 
@@ -51,16 +51,8 @@ const RTT_PROBE: Duration = Duration::from_millis(200);
 const CRUISE: Duration = Duration::from_secs(2);
 const CRUISE_ROUNDS_MAX: u64 = 63;
 
-/// From so many packets and rounds of a cruise on it is known what the path loses by itself.
-const LISTENED: u64 = 1_024;
-const LISTENED_ROUNDS: u64 = 3;
-
 /// It asks for more for so many rounds at most: a bound of one packet becomes one of 4,096 in them.
 const UP_ROUNDS_MAX: u64 = 12;
-
-/// Of a window that was too much is left free, in hundredths, and kept after a loss, in tenths.
-const HEADROOM: u64 = 15;
-const LEFT_TENTHS: u64 = 7;
 
 /// What is known of it.
 pub static SPEC: ControllerSpec = ControllerSpec {
@@ -75,74 +67,6 @@ pub static SPEC: ControllerSpec = ControllerSpec {
 #[must_use]
 pub fn entry() -> ControllerEntry {
     ControllerEntry::new(&SPEC, |now, prior| Box::new(Bbr::new(now, prior)))
-}
-
-/// What it is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    Startup,
-    Drain,
-    Down,
-    Cruise,
-    Refill,
-    Up,
-    /// Half a window, until then, once there is no more in flight.
-    ProbeRtt(Option<Time>),
-}
-
-impl Phase {
-    /// How fast to send, in hundredths of what the path delivers.
-    fn pacing_gain(self) -> u64 {
-        match self {
-            Self::Startup => 277,
-            Self::Drain => 50,
-            Self::Down => 90,
-            Self::Cruise | Self::Refill | Self::ProbeRtt(_) => 100,
-            Self::Up => 125,
-        }
-    }
-
-    /// How much may be in flight, in hundredths of what is under way at that speed.
-    fn window_gain(self) -> u64 {
-        match self {
-            Self::Up => 225,
-            Self::ProbeRtt(_) => 50,
-            _ => 200,
-        }
-    }
-}
-
-/// How long a phase goes on, in rounds, and what came and was lost in it.
-#[derive(Clone, Copy, Debug, Default)]
-struct Stage {
-    rounds: u64,
-    count: Count,
-}
-
-/// Whether the startup is over: the fastest of a round, and for how many rounds none was faster.
-#[derive(Clone, Copy, Debug, Default)]
-struct Full {
-    rate: u64,
-    rounds: u32,
-}
-
-/// What is kept to since too much was sent without asking for more, until that is asked again: a
-/// rate, and bytes in flight.
-#[derive(Clone, Copy, Debug)]
-struct Held {
-    rate: u64,
-    flight: u64,
-}
-
-impl Held {
-    const NOTHING: Self = Self { rate: u64::MAX, flight: u64::MAX };
-}
-
-/// More in flight than this was too much; and by how many packets that grows in the next round.
-#[derive(Clone, Copy, Debug)]
-struct Bound {
-    max: u64,
-    step: u64,
 }
 
 /// See the module.
@@ -163,13 +87,7 @@ pub struct Bbr {
     rtt_min_at: Time,
     full: Full,
     window: u64,
-    /// Asking for more made a queue lately: where round trips are short again, there is none.
-    has_felt_queue: bool,
-    /// What came and was lost since, while no more was asked for.
-    listened: Count,
-    /// So much was in flight when asking for more lost too much, and for so many rounds more it is
-    /// looked whether a queue can be felt: if not, others keep it full.
-    suspect: Option<(u64, u64)>,
+    hearing: Hearing,
     /// When it goes on looking for more.
     probe_at: Time,
     /// When something came last.
@@ -178,6 +96,7 @@ pub struct Bbr {
 
 impl Bbr {
     fn new(now: Time, prior: &Prior) -> Self {
+        let first = PACKETS_FIRST * MSS_MIN;
         Self {
             mss: MSS_MIN,
             sampler: Sampler::new(now),
@@ -187,15 +106,13 @@ impl Bbr {
             stage: Stage::default(),
             fastest: [0; 2],
             held: Held::NOTHING,
-            bound: Bound { max: u64::MAX, step: 1 },
+            bound: Bound::NOTHING,
             rtt: prior.rtt,
             rtt_min: None,
             rtt_min_at: now,
             full: Full::default(),
-            window: PACKETS_FIRST * MSS_MIN,
-            has_felt_queue: false,
-            listened: Count::default(),
-            suspect: None,
+            window: known_before(prior, PACKETS_MIN * MSS_MIN).unwrap_or(u64::MAX).min(first),
+            hearing: Hearing::default(),
             probe_at: now,
             heard: now,
         }
@@ -218,112 +135,65 @@ impl Bbr {
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 
-    /// It is on its way to what it delivers, and not past it.
-    fn is_full(&self) -> bool {
-        self.phase != Phase::Startup
-    }
-
     fn enter(&mut self, now: Time, phase: Phase) {
         if phase == Phase::Refill {
             self.losses.note_before(self.stage.count);
-            self.note_own(now);
+            if let Some(own) = self.hearing.take() {
+                self.losses.note_own(now, own);
+            }
+            self.held = Held::NOTHING;
+            self.bound.begin();
+        }
+        if phase == Phase::Down && self.fastest[0] > 0 {
+            self.fastest = [0, self.fastest[0]];
+        }
+        if phase == Phase::Down {
+            // Paths that begin together are not to look for more together.
+            let own = self.sampler.delivered.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;
+            self.probe_at = now + CRUISE + Duration::from_millis(own);
         }
         (self.phase, self.stage) = (phase, Stage::default());
-        match phase {
-            Phase::Down => {
-                if self.fastest[0] > 0 {
-                    self.fastest = [0, self.fastest[0]];
-                }
-                // Paths that begin together are not to look for more together.
-                let own = self.sampler.delivered.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;
-                self.probe_at = now + CRUISE + Duration::from_millis(own);
-            }
-            Phase::Refill => {
-                self.held = Held::NOTHING;
-                (self.bound.step, self.has_felt_queue) = (1, false);
-            }
-            _ => {}
-        }
-    }
-
-    /// What was lost is the path's own where asking for more made a queue and not asking left none:
-    /// where others keep it full neither is so.
-    fn note_own(&mut self, now: Time) {
-        let listened = std::mem::take(&mut self.listened);
-        if self.has_felt_queue {
-            self.losses.note_own(now, listened);
-        }
     }
 
     fn note_rtt(&mut self, now: Time, rtt: Duration) {
-        self.rounds.now.rtt = Some(self.rounds.now.rtt.map_or(rtt, |known| known.min(rtt)));
+        self.rounds.running.note_rtt(rtt);
         if self.rtt_min.is_none_or(|known| rtt <= known) {
             (self.rtt_min, self.rtt_min_at) = (Some(rtt), now);
         }
     }
 
     fn end_round(&mut self, cx: &ControllerCx, round: &Round) {
-        let has_queue = round.has_queue(self.rtt_min.unwrap_or_default());
+        let rtt_min = self.rtt_min.unwrap_or_default();
+        let has_queue = round.has_queue(rtt_min);
         let is_too_much = self.losses.are_too_many(cx.now, round.count);
         match self.phase {
-            Phase::Startup => self.look_whether_full(round, has_queue && is_too_much),
-            Phase::Cruise if self.is_listening() && self.stage.rounds > 0 => {
-                self.listened.add(round.count);
-                self.has_felt_queue &= !has_queue;
-            }
-            Phase::Up if !is_too_much && cx.is_limited => self.allow_more(),
+            Phase::Startup => self.full.look(round, has_queue && is_too_much),
+            Phase::Up if !is_too_much && cx.is_limited => self.bound.allow_more(self.mss),
             _ => {}
+        }
+        let longer = round.longer(rtt_min);
+        if self.phase == Phase::Cruise && self.is_listening() && self.stage.rounds > 0 {
+            self.hearing.listen(round.count, longer);
+        } else if self.phase != Phase::Cruise && longer > queue_min(rtt_min) {
+            self.hearing.feel(longer);
         }
         if matches!(self.phase, Phase::Down | Phase::Cruise) && has_queue && is_too_much {
             self.hold(round);
         }
-        self.has_felt_queue |= has_queue && self.phase != Phase::Cruise;
-        self.judge(cx.now);
+        if let Some(flight) = self.hearing.judge() {
+            self.yield_to_others(cx.now, flight);
+        }
         self.stage.rounds += 1;
     }
 
-    /// Where asking for more lost too much and no queue was felt, it was too much.
-    fn judge(&mut self, now: Time) {
-        match self.suspect {
-            Some(_) if self.has_felt_queue => self.suspect = None,
-            Some((flight, 0)) => {
-                self.suspect = None;
-                self.yield_to_others(now, flight);
-            }
-            Some((flight, rounds)) => self.suspect = Some((flight, rounds - 1)),
-            None => {}
-        }
-    }
-
-    /// While it does not know yet what the path loses by itself it does not make up for that.
     fn is_listening(&self) -> bool {
-        self.stage.rounds < LISTENED_ROUNDS || self.stage.count.all() < LISTENED
-    }
-
-    fn look_whether_full(&mut self, round: &Round, is_too_much: bool) {
-        if round.is_app_limited {
-            return;
-        }
-        if round.rate >= self.full.rate / 4 * 5 {
-            (self.full.rate, self.full.rounds) = (round.rate, 0);
-        } else {
-            self.full.rounds = if is_too_much { FULL_ROUNDS } else { self.full.rounds + 1 };
-        }
+        Hearing::is_listening(self.stage.rounds, self.stage.count)
     }
 
     /// Others are there: it keeps to what it got, and not less than seven tenths of before.
     fn hold(&mut self, round: &Round) {
-        let left = |before: u64| before / 10 * LEFT_TENTHS;
         self.held.rate = round.rate.max(left(self.rate()));
         self.held.flight = left(self.window.min(self.held.flight)).max(self.window_min());
-    }
-
-    /// More in flight than before was not too much.
-    fn allow_more(&mut self) {
-        if self.bound.max < u64::MAX {
-            self.bound.max = self.bound.max.saturating_add(self.bound.step * self.mss);
-            self.bound.step = (self.bound.step * 2).min(1 << 20);
-        }
     }
 
     fn window_min(&self) -> u64 {
@@ -332,17 +202,16 @@ impl Bbr {
 
     /// So much in flight was too much.
     fn yield_to_others(&mut self, now: Time, flight: u64) {
-        let least = self.under_way(100).max(self.window_min()) / 10 * LEFT_TENTHS;
-        self.bound.max = flight.max(least);
+        self.bound.max = flight.max(left(self.under_way(100).max(self.window_min())));
         self.enter(now, Phase::Down);
     }
 
     fn step(&mut self, cx: &ControllerCx) {
         let (now, flight) = (cx.now, cx.in_flight_bytes);
         match self.phase {
-            Phase::Startup if self.full.rounds >= FULL_ROUNDS => self.enter(now, Phase::Drain),
+            Phase::Startup if self.full.is_full() => self.enter(now, Phase::Drain),
             Phase::Drain if flight <= self.under_way(100) => self.enter(now, Phase::Down),
-            Phase::Down if flight <= self.under_way(100).min(self.flight_with_headroom()) => {
+            Phase::Down if flight <= self.under_way(100).min(self.bound.with_headroom()) => {
                 self.enter(now, Phase::Cruise);
             }
             Phase::Down | Phase::Cruise if self.is_time_to_probe(now) => {
@@ -354,7 +223,7 @@ impl Bbr {
             _ => {}
         }
         let is_old = now.since(self.rtt_min_at) > RTT_OLD_AFTER;
-        if is_old && self.is_full() && !matches!(self.phase, Phase::ProbeRtt(_)) {
+        if is_old && !matches!(self.phase, Phase::Startup | Phase::ProbeRtt(_)) {
             self.enter(now, Phase::ProbeRtt(None));
         }
     }
@@ -364,11 +233,13 @@ impl Bbr {
         let is_enough = self.stage.rounds > 0 && cx.in_flight_bytes >= enough
             || self.stage.rounds > u64::from(FULL_ROUNDS) && self.bound.max >= enough
             || self.stage.rounds > UP_ROUNDS_MAX;
-        if self.losses.are_more_than_before(cx.now, self.stage.count) {
+        // Losses are heard of first: of a part of what is under way nothing follows.
+        let is_heard = self.stage.count.all() >= self.under_way(100) / self.mss / 8;
+        if is_heard && self.losses.are_more_than_before(cx.now, self.stage.count) {
             self.yield_to_others(cx.now, cx.in_flight_bytes);
         } else if is_enough {
-            if self.losses.are_too_many(cx.now, self.stage.count) && !self.has_felt_queue {
-                self.suspect = Some((cx.in_flight_bytes, 1));
+            if self.losses.are_too_many(cx.now, self.stage.count) {
+                self.hearing.suspect(cx.in_flight_bytes);
             }
             self.enter(cx.now, Phase::Down);
         }
@@ -377,7 +248,7 @@ impl Bbr {
     fn step_probe_rtt(&mut self, cx: &ControllerCx, until: Option<Time>) {
         match until {
             None if cx.in_flight_bytes <= self.window_now() => {
-                self.rounds.now.rtt = None;
+                self.rounds.running.rtt = None;
                 self.rtt_min = self.rtt.or(self.rtt_min);
                 self.phase = Phase::ProbeRtt(Some(cx.now + RTT_PROBE));
             }
@@ -389,36 +260,31 @@ impl Bbr {
         }
     }
 
-    fn flight_with_headroom(&self) -> u64 {
-        self.bound.max.saturating_sub(self.bound.max / 100 * HEADROOM)
-    }
-
     fn is_time_to_probe(&self, now: Time) -> bool {
         let packets = self.under_way(100) / self.mss;
         now >= self.probe_at || self.stage.rounds >= packets.clamp(8, CRUISE_ROUNDS_MAX)
     }
 
-    /// What is sent more, in millionths of what is to arrive, because it is lost on the way.
+    /// While it cruises, and knows what the path loses by itself, as much more is sent.
+    fn makes_up(&self) -> bool {
+        self.phase == Phase::Cruise && !self.is_listening()
+    }
+
+    /// What is sent more, in millionths of what is to arrive, where the path loses as it does.
     fn lost_on_the_way(&self) -> u64 {
-        let makes_up = match self.phase {
-            Phase::Cruise => !self.is_listening(),
-            Phase::Up | Phase::Refill => true,
-            _ => false,
-        };
-        let own = if makes_up { self.losses.own_ppm(self.heard) } else { 0 };
+        let own = if self.makes_up() { self.losses.own_ppm(self.heard) } else { 0 };
         own * 1_000_000 / (1_000_000 - own)
     }
 
     /// What may be in flight, from what is under way and the bounds of the phase.
     fn window_now(&self) -> u64 {
-        let most = match self.phase {
-            Phase::Up | Phase::Refill | Phase::Startup | Phase::Drain => self.bound.max,
-            _ => self.flight_with_headroom().min(self.held.flight),
+        let most = if self.phase.is_careful() {
+            self.bound.with_headroom().min(self.held.flight)
+        } else {
+            self.bound.max
         };
-        let most = match self.phase {
-            Phase::ProbeRtt(_) => most.min(self.under_way(50)),
-            _ => most,
-        };
+        let is_probe = matches!(self.phase, Phase::ProbeRtt(_));
+        let most = if is_probe { most.min(self.under_way(50)) } else { most };
         self.window.min(most).max(self.window_min())
     }
 
@@ -428,11 +294,17 @@ impl Bbr {
         bytes.saturating_add(u64::try_from(more).unwrap_or(u64::MAX))
     }
 
-    fn grow(&mut self, delivered: u64) {
-        let target = self.under_way(self.phase.window_gain().max(200));
-        let target = self.and_lost(target).saturating_add(self.mss);
+    /// So many bytes have come: the window grows up to what the phase has; in the startup by all of
+    /// it, where it is used.
+    fn grow(&mut self, cx: &ControllerCx, delivered: u64) {
         let grown = self.window.saturating_add(delivered);
-        self.window = if self.is_full() { grown.min(target) } else { grown.max(self.window) };
+        let target = self.and_lost(self.under_way(self.phase.window_gain()));
+        let was_in_flight = cx.in_flight_bytes.saturating_add(delivered);
+        self.window = match self.phase {
+            Phase::Startup if cx.is_limited || was_in_flight >= self.window / 2 => grown,
+            Phase::Startup => self.window,
+            _ => grown.min(target.saturating_add(self.mss)),
+        };
         self.window = self.window.max(self.window_min());
     }
 }
@@ -450,7 +322,7 @@ impl Controller for Bbr {
 
     fn on_delivered(&mut self, cx: &ControllerCx, delivered: &Delivered) {
         (self.rtt, self.heard) = (cx.rtt.or(self.rtt), cx.now);
-        let count = [&mut self.rounds.now.count, &mut self.stage.count];
+        let count = [&mut self.rounds.running.count, &mut self.stage.count];
         count.into_iter().for_each(|it| it.came = it.came.saturating_add(delivered.packets));
         if let Some(rtt) = delivered.rtt {
             self.note_rtt(cx.now, rtt);
@@ -459,6 +331,7 @@ impl Controller for Bbr {
         if let Some(sample) = self.sampler.handle_delivered(cx.now, delivered, shortest) {
             if let Some(rate) = sample.rate
                 && (!sample.is_app_limited || rate > self.fastest())
+                && !(self.makes_up() || self.phase == Phase::Refill)
             {
                 self.fastest[0] = self.fastest[0].max(rate);
             }
@@ -470,7 +343,7 @@ impl Controller for Bbr {
             self.sampler.limit_by_application(cx.in_flight_bytes);
         }
         self.step(cx);
-        self.grow(delivered.bytes);
+        self.grow(cx, delivered.bytes);
     }
 
     fn on_lost(&mut self, cx: &ControllerCx, lost: &Lost) {
@@ -479,7 +352,7 @@ impl Controller for Bbr {
             self.window = self.window_min();
             return;
         }
-        let count = [&mut self.rounds.now.count, &mut self.stage.count];
+        let count = [&mut self.rounds.running.count, &mut self.stage.count];
         count.into_iter().for_each(|it| it.lost = it.lost.saturating_add(lost.packets));
         if self.phase == Phase::Up {
             self.step_up(cx);

@@ -13,8 +13,10 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Round {
     pub count: Count,
-    /// The shortest round trip.
+    /// The shortest round trip, all of them together, and how many.
     pub rtt: Option<Duration>,
+    rtt_sum: Duration,
+    rtt_count: u32,
     /// The fastest delivery, in bytes per second.
     pub rate: u64,
     /// Some of it left while the application had no more.
@@ -22,29 +24,47 @@ pub(super) struct Round {
 }
 
 impl Round {
-    /// Whether round trips took longer than the shortest: an eighth, and a millisecond.
-    pub fn has_queue(&self, rtt_min: Duration) -> bool {
-        let more = rtt_min / 8 + Duration::from_millis(1);
-        self.rtt.is_some_and(|rtt| rtt > rtt_min.saturating_add(more))
+    /// A round trip was measured.
+    pub fn note_rtt(&mut self, rtt: Duration) {
+        self.rtt = Some(self.rtt.map_or(rtt, |known| known.min(rtt)));
+        self.rtt_sum = self.rtt_sum.saturating_add(rtt);
+        self.rtt_count = self.rtt_count.saturating_add(1);
     }
+
+    /// Whether all round trips took longer than the shortest: there is a queue.
+    pub fn has_queue(&self, rtt_min: Duration) -> bool {
+        self.rtt.is_some_and(|rtt| rtt > rtt_min.saturating_add(queue_min(rtt_min)))
+    }
+
+    /// How much longer than the shortest round trips took as a rule.
+    pub fn longer(&self, rtt_min: Duration) -> Duration {
+        (self.rtt_sum / self.rtt_count.max(1)).saturating_sub(rtt_min)
+    }
+}
+
+/// So much longer than the shortest are the round trips of a queue, at least: an eighth, and a
+/// millisecond.
+pub(super) fn queue_min(rtt_min: Duration) -> Duration {
+    rtt_min / 8 + Duration::from_millis(1)
 }
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Rounds {
     end: u64,
-    pub now: Round,
+    /// The one that runs.
+    pub running: Round,
 }
 
 impl Rounds {
     /// Something has come, by which `delivered` bytes have: the round that it ends, if it does.
     pub fn handle(&mut self, sample: &Sample, delivered: u64) -> Option<Round> {
-        self.now.rate = self.now.rate.max(sample.rate.unwrap_or(0));
-        self.now.is_app_limited |= sample.is_app_limited;
+        self.running.rate = self.running.rate.max(sample.rate.unwrap_or(0));
+        self.running.is_app_limited |= sample.is_app_limited;
         if sample.delivered_before < self.end {
             return None;
         }
         self.end = delivered;
-        Some(std::mem::take(&mut self.now))
+        Some(std::mem::take(&mut self.running))
     }
 }

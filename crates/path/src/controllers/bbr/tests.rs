@@ -118,7 +118,7 @@ fn too_many_losses_while_it_asks_for_more_bound_what_is_in_flight() {
     assert_eq!(rig.it.phase, Phase::Down);
     let most = rig.it.bound.max;
     assert!(most < u64::MAX && rig.it.window() <= most, "{most}");
-    let before = rig.it.flight_with_headroom();
+    let before = rig.it.bound.with_headroom();
     assert!(before < most, "room is left for others");
 }
 

@@ -22,6 +22,7 @@ mod slow_start;
 #[cfg(test)]
 mod tests;
 
+use super::first::{MSS_MIN, PACKETS_FIRST, known_before};
 use crate::controller::{
     Controller, ControllerCx, ControllerEntry, ControllerSpec, Delivered, Leads, Lost, Prior, Sent,
 };
@@ -30,12 +31,6 @@ use dacapo_base::Time;
 use recovery::Recovery;
 use slow_start::SlowStart;
 use std::time::Duration;
-
-/// A packet has so many bytes until longer ones leave.
-const MSS_MIN: u64 = 1_200;
-
-/// The first window, in packets (RFC 6928).
-const PACKETS_FIRST: u64 = 10;
 
 /// The smallest window, in packets (RFC 9002, section 7.2).
 const PACKETS_MIN: u64 = 2;
@@ -106,9 +101,7 @@ impl Cubic {
             rtt: prior.rtt,
             came: now,
         };
-        if let (Some(rate_bps), Some(rtt)) = (prior.rate_bps_max, prior.rtt) {
-            let bytes = u128::from(rate_bps) * rtt.as_micros() / 8_000_000;
-            let known = u64::try_from(bytes).unwrap_or(u64::MAX).max(it.window_min());
+        if let Some(known) = known_before(prior, it.window_min()) {
             (it.window, it.threshold) = (it.window.min(known), known);
         }
         it

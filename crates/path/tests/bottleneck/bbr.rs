@@ -1,0 +1,106 @@
+//! `bbr` in the bottleneck: what a path loses by itself does not slow it down.
+
+use crate::world::{PACKET_LEN, jain};
+use crate::{LINK, alone, beside, link, ms, near_and_far, s, share_alone, together};
+use dacapo_path::ControllerEntry;
+use dacapo_path::controllers::{bbr, cubic};
+
+fn entry() -> ControllerEntry {
+    bbr::entry()
+}
+
+#[test]
+fn alone_it_fills_the_link_and_loses_little() {
+    for (queue, least, most) in [(142, 0.9, 0.005), (71, 0.9, 0.005), (14, 0.9, 0.03)] {
+        let (share, lost) = share_alone(&link(queue), &entry(), s(5));
+        assert!(share > least && lost < most, "queue {queue}: {share:.3}, {lost:.4} lost");
+    }
+}
+
+#[test]
+fn what_is_lost_by_chance_does_not_slow_it_down() {
+    for (loss, least) in [(1, 0.95), (5, 0.9), (10, 0.8), (20, 0.7)] {
+        let lossy = format!("{},loss={loss}%", link(142));
+        let (share, _) = share_alone(&lossy, &entry(), s(20));
+        assert!(share > least, "{loss} %: {share:.3}");
+    }
+}
+
+#[test]
+fn who_comes_later_gets_as_much() {
+    // Of ten each has seven packets under way, and 100 wait at most.
+    for (count, most) in [(2, 0.005), (10, 0.08)] {
+        let (rates, lost) = together(&entry(), count, 1_500);
+        assert!(jain(&rates) > 0.95 && lost < most, "{rates:?}, {lost:.4} lost");
+    }
+}
+
+#[test]
+fn beside_cubic_neither_starves() {
+    [71, 142].into_iter().for_each(|queue| beside(&entry(), &cubic::entry(), queue));
+}
+
+#[test]
+fn who_is_far_away_gets_as_much() {
+    let rates = near_and_far(&entry());
+    assert!(jain(&rates) > 0.8, "{rates:?}");
+}
+
+#[test]
+fn a_fast_link_is_filled_too() {
+    for (loss, least) in [(1, 0.97), (5, 0.96), (10, 0.93)] {
+        let link = format!("rate=500Mbit/s,delay=10ms,queue=1700,loss={loss}%");
+        let mut world = alone(&link, &entry());
+        world.run(s(3));
+        let (rates, lost) = world.measure(s(6));
+        let share = rates[0] / 500e6;
+        println!("{link}: {share:.3} of the link, {:.3} % lost", lost * 100.0);
+        assert!(share > least, "{loss} %: {share:.3}");
+    }
+}
+
+/// 1.12 Mbit/s for a while, then all there is: what was learned is kept.
+#[test]
+fn what_the_application_does_not_use_is_no_rate() {
+    let mut world = alone(&link(142), &entry());
+    world.run(s(5));
+    world.slow_down(0, ms(10));
+    world.run(s(20));
+    world.slow_down(0, ms(0));
+    let (rates, lost) = world.measure(s(5));
+    println!("{:.3} of the link after a pause, {:.3} % lost", rates[0] / LINK, lost * 100.0);
+    assert!(rates[0] > 0.9 * LINK && lost < 0.01, "{rates:?}, {lost:.4} lost");
+}
+
+/// Who has little to send from the beginning has no window for all there is after a while.
+#[test]
+fn a_startup_of_few_packets_does_not_open_the_window() {
+    let mut world = alone(&link(142), &entry());
+    world.slow_down(0, ms(10));
+    world.run(s(60));
+    let flow = &mut world.flows[0];
+    let allowed = flow.path.allowance(world.now, true);
+    assert!(allowed <= 20 * PACKET_LEN, "{allowed} bytes");
+}
+
+/// Where a path begins to lose by chance while it is used, asking for more goes on.
+#[test]
+fn a_path_that_gets_worse_is_learned() {
+    let mut world = alone(&link(142), &entry());
+    world.run(s(10));
+    world.set_link(&format!("{},loss=8%", link(142)));
+    world.run(s(20));
+    let (rates, lost) = world.measure(s(20));
+    println!("8 % from the tenth second on: {:.3} of the link", rates[0] / LINK);
+    assert!(rates[0] > 0.85 * LINK, "{rates:?}, {lost:.4} lost");
+}
+
+/// Of ten, of which each has seven packets under way, some get several times as much as others.
+#[test]
+fn up_to_five_share_evenly_whenever_they_begin_and_of_ten_none_starves() {
+    for (count, apart) in [(3, 1_000), (5, 700), (5, 1_500), (10, 0), (10, 900), (10, 1_200)] {
+        let (rates, _) = together(&entry(), count, apart);
+        assert!(count > 5 || jain(&rates) > 0.9, "{rates:?}");
+        assert!(rates.iter().all(|rate| *rate > 0.02 * LINK), "{rates:?}");
+    }
+}
