@@ -44,7 +44,7 @@ mod verdict;
 pub use channel::{Membership, StreamParams, is_source_specific};
 pub use context::{Bare, Cx};
 pub use counters::{DirectionCounters, ModuleCounters};
-pub use dacapo_path::{BelowSeen, PathSeen};
+pub use dacapo_path::{BelowSeen, ClockOffset, PathSeen};
 pub use effects::{EMISSIONS_MAX, Emission};
 pub use graph::{Built, Catalogue, Entry, Graph, Node, Params, twice};
 pub use legality::{GRAPH_NODES_MAX, Illegal, Needs, Offer, SEGMENT_LEN_MIN, check};

@@ -2,6 +2,7 @@
 
 use crate::{Cx, ModuleSpec, Verdict};
 use dacapo_packet::Packet;
+use dacapo_path::ClockOffset;
 use std::fmt;
 use std::time::Duration;
 
@@ -154,6 +155,10 @@ pub trait Module: Send {
     /// epoch, and the first packets that come say where. What came before them is nobody's loss;
     /// what was sent before them may still come after them, again.
     fn join(&mut self) {}
+
+    /// How far the peer's clock is ahead: said before anything comes where it is known, and
+    /// whenever it is known better.
+    fn handle_clock(&mut self, _offset: ClockOffset) {}
 
     /// Sends what can still be sent: no unit will follow in this epoch.
     fn drain(&mut self, _cx: &mut Cx<'_>) {}

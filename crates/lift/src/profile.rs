@@ -36,6 +36,13 @@ pub trait Profile: fmt::Debug + Sync + RefUnwindSafe {
         Cost::ZERO
     }
 
+    /// How old what it hands over may be at most, in ns, where it gives
+    /// [`Property::Timely`](crate::Property::Timely): no more than is asked for, in what it
+    /// proposes.
+    fn age_ns_max(&self, _params: &Params) -> u64 {
+        0
+    }
+
     /// How many packets it hands down for one at most.
     fn copies(&self, _params: &Params) -> u64 {
         1

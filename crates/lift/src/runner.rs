@@ -36,6 +36,7 @@ use crate::module::{ControlError, Module};
 use crate::signals::{Note, Signals, Told};
 use dacapo_base::{Random, Time};
 use dacapo_packet::{BATCH_PACKETS_MAX, Batch, Packet, Pool};
+use dacapo_path::ClockOffset;
 use guard::Guard;
 use std::time::Duration;
 use timers::Timers;
@@ -192,6 +193,14 @@ impl Runner {
     pub fn join(&mut self) {
         for Stage { module, spec, .. } in &mut self.stages {
             guarded(|| module.join()).unwrap_or_else(|said| self.guard.note(spec.name, &said));
+        }
+    }
+
+    /// How far the peer's clock is ahead.
+    pub fn handle_clock(&mut self, offset: ClockOffset) {
+        for Stage { module, spec, .. } in &mut self.stages {
+            guarded(|| module.handle_clock(offset))
+                .unwrap_or_else(|said| self.guard.note(spec.name, &said));
         }
     }
 

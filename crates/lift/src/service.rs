@@ -173,6 +173,9 @@ pub struct Setting {
     /// as lost what comes later, and proposes no parameters with which all would, where their
     /// bounds allow that. `u64::MAX` where nobody asks for a bound.
     pub useful_ns: u64,
+    /// How old a unit may be when it is handed over, in ns, where a module has to see to that;
+    /// `u64::MAX` where nobody asks for it.
+    pub deadline_ns: u64,
 }
 
 impl Setting {

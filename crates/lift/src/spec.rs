@@ -64,11 +64,13 @@ pub enum Property {
     CongestionControl,
     /// What the receiver's modules send comes to the sender's.
     WayBack,
+    /// What comes later than its deadline is not handed over.
+    Timely,
 }
 
 impl Property {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Boundaries,
         Self::Order,
         Self::NoDuplicates,
@@ -80,6 +82,7 @@ impl Property {
         Self::SourceAuthenticity,
         Self::CongestionControl,
         Self::WayBack,
+        Self::Timely,
     ];
 }
 
@@ -97,6 +100,7 @@ impl fmt::Display for Property {
             Self::SourceAuthenticity => "authenticity of the source",
             Self::CongestionControl => "congestion control",
             Self::WayBack => "a way back",
+            Self::Timely => "nothing late",
         })
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   segmentation/  segment    units <-> packets of the path's size
+//!   timeliness/    use-by     what is too old is not handed over
 //!   ordering/      sequence   order, duplicates and loss of packets
 //!   retransmission/ arq-nak   what is missing is asked for, while it can come in time
 //!                   arq-sr    what is not acknowledged is sent again until it is
@@ -21,6 +22,7 @@ pub mod parity;
 pub mod redundancy;
 pub mod retransmission;
 pub mod segmentation;
+pub mod timeliness;
 
 mod arithmetic;
 mod beginning;
@@ -44,5 +46,6 @@ pub fn entries() -> Vec<Entry> {
         retransmission::nak::ENTRY,
         retransmission::selective::ENTRY,
         integrity::checksum::ENTRY,
+        timeliness::use_by::ENTRY,
     ]
 }

@@ -11,10 +11,11 @@ use dacapo_lift::Runner;
 use dacapo_lift::conformance::End;
 use std::time::Duration;
 
-const GRAPHS: [&[Place<'static>]; 6] = [
+const GRAPHS: [&[Place<'static>]; 7] = [
     &[],
     &[("segment", &[])],
     &[("sequence", &[])],
+    &[("use-by", &[]), ("sequence", &[])],
     &[("segment", &[]), ("sequence", &[]), ("checksum", &[])],
     &[("segment", &[]), ("sequence", &[]), ("repeat", &[]), ("checksum", &[])],
     &[("segment", &[]), ("sequence", &[]), ("arq-nak", &[]), ("checksum", &[])],

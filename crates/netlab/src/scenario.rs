@@ -44,6 +44,8 @@ pub struct Scenario {
     pub changes: u32,
     /// What controls paths, as of hosts one that yields to others does; none: they keep the bound.
     pub controller: Option<ControllerEntry>,
+    /// The ends have a clock each, which they compare over the path; else they share one.
+    pub has_two_clocks: bool,
     /// The most virtual time.
     pub time_max: Duration,
     /// The modules; tests put in modules with planted bugs.
@@ -73,6 +75,7 @@ impl Scenario {
             bound_bps: 100_000_000,
             changes: 0,
             controller: None,
+            has_two_clocks: false,
             time_max: Duration::from_secs(60),
             catalogue: crate::catalogue(),
             visits_all: seeds::number("DACAPO_VISIT_ALL", 1) > 0,
@@ -233,7 +236,7 @@ pub fn run(scenario: &Scenario) -> Outcome {
     let mut world = World::new(scenario.seed, scenario.link.clone());
     world.set_visits_all(scenario.visits_all);
     let creator = world.add(config(scenario, 1));
-    let participant = world.add(config(scenario, 1));
+    let participant = world.add(config(scenario, 1 + u8::from(scenario.has_two_clocks)));
     world.dials(participant);
     if let Some(forgets) = scenario.forgets {
         for node in [creator, participant] {

@@ -17,6 +17,7 @@ const KIND_MASK: u8 = 0b0000_0011;
 const UNIT_FIRST: u8 = 0b0000_0100;
 const UNIT_LAST: u8 = 0b0000_1000;
 const SHARED: u8 = 0b0001_0000;
+const USE_BY: u8 = 0b0010_0000;
 const NO_BODY: u32 = u32::MAX;
 
 /// A view of a body, or an empty slot.
@@ -35,7 +36,8 @@ pub struct Packet {
     flags: u8,
     /// The receiver class that this packet is for; 0 where there is one class.
     pub class: u8,
-    /// When the unit was handed over (down) or the datagram arrived (up).
+    /// When the unit was handed over (down) or the datagram arrived (up), unless it says
+    /// [until when it is of use](Packet::use_by).
     pub time: Time,
 }
 
@@ -160,6 +162,19 @@ impl Packet {
     pub fn set_unit_ends(&mut self, first: bool, last: bool) {
         self.flags &= !(UNIT_FIRST | UNIT_LAST);
         self.flags |= if first { UNIT_FIRST } else { 0 } | if last { UNIT_LAST } else { 0 };
+    }
+
+    /// Until when it is of use, where somebody on the way up has said so.
+    #[must_use]
+    #[inline]
+    pub fn use_by(&self) -> Option<Time> {
+        (self.flags & USE_BY != 0).then_some(self.time)
+    }
+
+    /// Says until when it is of use; when it arrived is not known from then on.
+    #[inline]
+    pub fn set_use_by(&mut self, at: Time) {
+        (self.flags, self.time) = (self.flags | USE_BY, at);
     }
 
     /// Carries kind, class, time and place in the unit over from another packet.

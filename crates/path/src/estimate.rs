@@ -143,6 +143,12 @@ impl ClockOffset {
         }
     }
 
+    /// What the peer's clock shows when ours shows `local_ns`; 0 where that is before it began.
+    #[must_use]
+    pub fn to_peer(&self, local_ns: u64) -> u64 {
+        local_ns.saturating_add_signed(self.ahead_ns)
+    }
+
     /// What our clock showed when the peer's showed `peer_ns`.
     #[must_use]
     pub fn to_local(&self, peer_ns: u64) -> i128 {

@@ -46,6 +46,7 @@ pub mod session;
 pub mod text;
 pub mod tlv;
 pub mod unit;
+pub mod use_by;
 
 mod error;
 mod flow;

@@ -8,7 +8,7 @@ use dacapo_wire::data::{self, Belongs, classify};
 use dacapo_wire::medium::Medium;
 use dacapo_wire::probe::{self, Probe};
 use dacapo_wire::{
-    acknowledgement, media, name, parity, retransmission, segment, sequence, text, unit,
+    acknowledgement, media, name, parity, retransmission, segment, sequence, text, unit, use_by,
 };
 
 /// A datagram as it comes to the port of a core.
@@ -70,7 +70,7 @@ fn check_nearest(found: Option<u64>, expected: u64, low: u64, bits: u32) {
 pub fn headers(bytes: &[u8]) {
     let mut input = Input(bytes);
     let (kind, expected, bytes) = (input.u8(), input.u64(), input.rest());
-    oracle::bounded("a module's header", bytes.len(), || match kind % 6 {
+    oracle::bounded("a module's header", bytes.len(), || match kind % 7 {
         0 => {
             let Ok(header) = sequence::Header::parse(bytes) else { return };
             assert_eq!(bytes.get(..sequence::LEN), Some(&header.emit()[..]));
@@ -79,6 +79,7 @@ pub fn headers(bytes: &[u8]) {
         }
         4 => asking(expected, bytes),
         5 => acknowledging(expected, bytes),
+        6 => stamped(expected, bytes),
         3 => {
             let Ok(header) = parity::Header::parse(bytes) else { return };
             assert_eq!(bytes.get(..parity::LEN), Some(&header.emit()[..]));
@@ -119,6 +120,16 @@ fn asking(expected: u64, bytes: &[u8]) {
         place = end;
     }
     assert!(place == said.len() && place <= retransmission::RANGES_MAX * retransmission::RANGE_LEN);
+}
+
+/// The header of a use-by age: the time that is found is near what the clock shows.
+fn stamped(expected: u64, bytes: &[u8]) {
+    let Ok(header) = use_by::Header::parse(bytes) else { return };
+    assert_eq!(bytes.get(..use_by::LEN), Some(&header.emit()[..]));
+    if let Some(sent_ns) = header.sent_ns(expected) {
+        assert_eq!(use_by::Header::at(sent_ns), header);
+        assert!(sent_ns.abs_diff(expected) / 1_000 <= 1 << 31, "{sent_ns} of {expected}");
+    }
 }
 
 /// The header of acknowledgement, and what may follow it.
@@ -237,6 +248,7 @@ pub fn headers_seeds() -> Vec<Vec<u8>> {
         seed(4, &[&asked.emit()[..], &range.emit(), &range.emit()].concat()),
         seed(5, &resent.emit()),
         seed(5, &[&said.emit()[..], &state.emit(), &came.emit(), &came.emit()].concat()),
+        seed(6, &use_by::Header::at(77_000).emit()),
     ]
 }
 

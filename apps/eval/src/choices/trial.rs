@@ -18,6 +18,9 @@ const LOST_MIN: u64 = 400;
 /// And no more nor fewer than these.
 const UNITS: std::ops::RangeInclusive<u64> = 2_000..=100_000;
 
+/// Times on the wire are cut to microseconds.
+const GRAIN: Duration = Duration::from_micros(1);
+
 /// What was seen of a run.
 pub struct Seen {
     /// Units that were sent.
@@ -63,6 +66,12 @@ pub fn run(asked: &Asked, chosen: &Chosen, seed: u64) -> Result<Seen, String> {
     if let Some(bound) = most(AttributeKey::Delay).filter(|it| delay_p99.as_nanos() > (*it).into())
     {
         broken.push(format!("99 of 100 take {delay_p99:?}, {bound} ns may be, seed {seed}"));
+    }
+    let latest = waits.last().copied().unwrap_or_default();
+    let is_older = |bound: &u64| latest > Duration::from_nanos(*bound) + GRAIN;
+    if let Some(bound) = most(AttributeKey::Deadline).filter(is_older) {
+        broken
+            .push(format!("one was handed over after {latest:?}, {bound} ns may be, seed {seed}"));
     }
     if attributes.get(AttributeKey::Order).is_some() && !record.numbers.is_sorted() {
         broken.push(format!("units came out of order, seed {seed}"));

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a unit that came as one view, or as one train, costs no allocation.
 
+use dacapo_base::Time;
 use dacapo_packet::{Loan, Packet, Pool};
 use dacapo_wire::unit;
 
@@ -43,6 +44,11 @@ impl Chain {
     pub fn unit_len(&self) -> usize {
         let all: usize = self.iter().map(Packet::payload_len).sum();
         all.saturating_sub(unit::LEN)
+    }
+
+    /// Until when the unit is of use.
+    pub fn use_by(&self) -> Option<Time> {
+        self.iter().filter_map(Packet::use_by).min()
     }
 
     /// Lends the unit but for its first `skip` bytes, and leaves no views; `None` when that cannot

@@ -115,7 +115,6 @@ impl TxEpoch {
         let last = chain.len().saturating_sub(1);
         for (index, mut packet) in chain.drain(..).enumerate() {
             packet.set_unit_ends(index == 0, index == last);
-            packet.time = around.now;
             self.runner.feed(around, packet);
         }
     }
@@ -144,6 +143,8 @@ pub(crate) struct Arrived {
     pub chain: Chain,
     pub place: u64,
     pub time: Time,
+    /// Until when it is of use, where a module has said so.
+    pub use_by: Option<Time>,
 }
 
 /// An epoch at the receiver.
@@ -265,8 +266,10 @@ impl RxEpoch {
             && self.is_plausible(place)
         {
             self.place_max = self.place_max.max(place);
-            let time = chain.iter().map(|packet| packet.time).max().unwrap_or(around.now);
-            return Some(Up::Data(Arrived { epoch: self.number, chain, place, time }));
+            let use_by = chain.use_by();
+            let came = chain.iter().map(|packet| packet.time).max();
+            let time = came.filter(|_| use_by.is_none()).unwrap_or(around.now);
+            return Some(Up::Data(Arrived { epoch: self.number, chain, place, time, use_by }));
         }
         let body = head.get(dacapo_wire::unit::LEN..).unwrap_or_default();
         let mark = header.ok().zip(Mark::parse(body).ok());

@@ -7,6 +7,7 @@
 //! its policy at the bound is to block the source.
 
 use crate::flow::fitted;
+use dacapo_base::Time;
 use dacapo_packet::{Layout, Packet, Pool, PoolFull};
 use std::collections::VecDeque;
 
@@ -64,7 +65,9 @@ impl Splice {
         }
     }
 
-    pub fn push(&mut self, chain: Vec<Packet>, len: usize, layout: Layout) {
+    /// Takes a unit that is handed over now.
+    pub fn push(&mut self, now: Time, mut chain: Vec<Packet>, len: usize, layout: Layout) {
+        chain.iter_mut().for_each(|packet| packet.time = now);
         self.bytes += len;
         self.units.push_back(Waiting { chain, len, layout });
     }
@@ -99,11 +102,13 @@ impl Splice {
 fn relay(pool: &mut Pool, unit: &mut Waiting, layout: &Layout) -> Result<(), PoolFull> {
     let mut bytes = Vec::new();
     unit.chain.iter().for_each(|packet| pool.read_payload(packet, &mut bytes));
+    let time = unit.chain.first().map_or(Time::ZERO, |packet| packet.time);
     let mut chain = Vec::new();
     for piece in bytes.chunks(layout.payload_per_train().max(1)) {
         match pool.alloc_train(&fitted(layout, piece.len()), piece.len()) {
-            Ok(packet) => {
+            Ok(mut packet) => {
                 pool.write_payload(&packet, 0, piece);
+                packet.time = time;
                 chain.push(packet);
             }
             Err(full) => {
@@ -135,7 +140,7 @@ mod tests {
             pool.write_payload(&packet, 0, piece);
             chain.push(packet);
         }
-        splice.push(chain, payload.len(), old);
+        splice.push(Time::from_millis(7), chain, payload.len(), old);
         let unit = splice.pop(&mut pool, &new).unwrap().unwrap();
         let mut got = Vec::new();
         for packet in unit.chain {

@@ -64,11 +64,11 @@ impl Flow {
                 flow.set_datagram_len(&mut cx.shared.pool, found);
                 FlowEnd::Sender(Box::new(flow))
             }
-            Port::Sink(mut sink) => {
+            Port::Sink(sink) => {
                 let clock = cx.peer.and_then(|peer| peer.data().clock());
-                sink.handle_clock(clock.unwrap_or_default());
                 let epoch = RxEpoch::new(0, built, label, ordered);
-                let flow = Receiver::new(params, sink, epoch, keeping, now, queues);
+                let mut flow = Receiver::new(params, sink, epoch, keeping, now, queues);
+                flow.handle_clock(clock.unwrap_or_default());
                 FlowEnd::Receiver(Box::new(flow))
             }
         };

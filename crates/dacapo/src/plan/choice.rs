@@ -90,6 +90,7 @@ pub(super) fn request(need: &Need, attributes: &Attributes, constraints: &Constr
         units: need.units(attributes),
         bound_bps: need.effective_pace_bps(attributes, constraints.on_loopback),
         useful_ns: need.useful_ns(attributes),
+        deadline_ns: need.deadline_ns(attributes),
     };
     Request::new(with_medium(need, attributes), setting, need.used())
 }

@@ -131,6 +131,13 @@ impl Need {
         bounds.min().unwrap_or(u64::MAX)
     }
 
+    /// How old a unit may be when a module hands it over, in ns: media are dropped when they are
+    /// late for their playout.
+    pub fn deadline_ns(&self, attributes: &Attributes) -> u64 {
+        let asked = attributes.get(AttributeKey::Deadline).and_then(|asked| asked.max);
+        asked.filter(|_| self.used() == Use::Handed).unwrap_or(u64::MAX)
+    }
+
     /// The rate that somebody has asked to keep below, in bit/s.
     pub fn asked_bound_bps(&self, attributes: &Attributes) -> Option<u64> {
         let most = attributes.get(AttributeKey::Throughput).and_then(|asked| asked.max);

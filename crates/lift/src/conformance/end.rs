@@ -8,6 +8,7 @@ use super::{DATAGRAM_LEN, PATH_HEAD, SETTLE, Subject, UNIT_LEN_MAX};
 use crate::{Catalogue, Context, Graph, Node, Runner};
 use dacapo_base::{Random, Time};
 use dacapo_packet::{Layout, Packet, Pool};
+use dacapo_path::ClockOffset;
 use std::time::Duration;
 
 /// What an [`End`] is made for.
@@ -38,6 +39,8 @@ pub struct End {
     pub now: Time,
     /// How units lie when they are fed.
     pub layout: Layout,
+    /// Until when views that came up are of use.
+    use_by: Vec<Vec<u8>>,
 }
 
 impl End {
@@ -52,6 +55,7 @@ impl End {
             random: Random::from_number(seed),
             now: Time::from_millis(1),
             layout: built.layout,
+            use_by: Vec::new(),
         })
     }
 
@@ -66,7 +70,9 @@ impl End {
             seed,
         };
         let end = Self::build(&catalogue, &Graph { nodes: vec![node] }, &bounds);
-        end.expect("the subject can be built alone")
+        let mut end = end.expect("the subject can be built alone");
+        end.runner.handle_clock(ClockOffset::exact());
+        end
     }
 
     /// Calls the runner with its surroundings.
@@ -169,6 +175,9 @@ impl End {
             }
             if let Some(unit) = units.last_mut() {
                 self.pool.read_payload(&packet, unit);
+            }
+            if let Some(at) = packet.use_by() {
+                self.use_by.push(at.as_nanos().to_be_bytes().to_vec());
             }
             self.pool.free(packet);
         }
@@ -322,7 +331,7 @@ impl Life {
         for (_, _, is_down, datagram) in due {
             let end = if is_down { &mut self.b } else { &mut self.a };
             let units = end.receive(&datagram);
-            self.note('u', units);
+            self.note_units(units);
         }
         self.collect();
     }
@@ -330,12 +339,19 @@ impl Life {
     /// Takes out what the ends have made: units of `b`, and datagrams of both.
     fn collect(&mut self) {
         let units = self.b.units();
-        self.note('u', units);
+        self.note_units(units);
         let told = self.b.runner.take_told().messages;
         self.note('m', told.into_iter().map(|it| it.message).collect());
         let (down, back) = (self.a.wire(), self.b.wire());
         self.put(down);
         self.carry(&back, false);
+    }
+
+    /// What came up, and until when it is of use.
+    fn note_units(&mut self, units: Vec<Vec<u8>>) {
+        self.note('u', units);
+        let use_by = std::mem::take(&mut self.b.use_by);
+        self.note('t', use_by);
     }
 
     fn note(&mut self, kind: char, what: Vec<Vec<u8>>) {
@@ -370,7 +386,7 @@ impl Life {
         under_way.sort_unstable();
         for (.., datagram) in under_way {
             let units = self.b.receive(&datagram);
-            self.note('u', units);
+            self.note_units(units);
         }
     }
 

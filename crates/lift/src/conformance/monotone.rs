@@ -201,8 +201,9 @@ fn setting(random: &mut Random) -> Setting {
         divisible: random.chance(0.3),
         is_paced: random.chance(0.7),
     };
+    let deadline_ns = if random.chance(0.5) { u64::MAX } else { wide(random, 4_000_000_000) };
     let useful_ns = if random.chance(0.3) { u64::MAX } else { wide(random, 4_000_000_000) };
-    Setting { path, units, bound_bps: wide(random, 10_000_000_000), useful_ns }
+    Setting { path, units, bound_bps: wide(random, 10_000_000_000), useful_ns, deadline_ns }
 }
 
 /// A service with what the module requires, and anything else.

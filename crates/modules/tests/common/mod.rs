@@ -278,7 +278,7 @@ pub fn lossy(loss_ppb: u64, burst_milli: u64, every: Duration) -> (Setting, Serv
     };
     let properties = Properties::of(&[Property::Boundaries]);
     (
-        Setting { path, units, bound_bps: 0, useful_ns: u64::MAX },
+        Setting { path, units, bound_bps: 0, useful_ns: u64::MAX, deadline_ns: u64::MAX },
         Service { properties, payload_len_max: 1_447, figures },
     )
 }

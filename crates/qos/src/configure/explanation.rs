@@ -361,6 +361,7 @@ fn standing(judge: &Judge<'_>, chosen: &End, key: AttributeKey, asked: &Requirem
             Standing::Enforced
         }
         AttributeKey::Loss if asked.max == Some(0) => Standing::Enforced,
+        AttributeKey::Deadline if !judge.lets_late_pass(&chosen.facts) => Standing::Enforced,
         AttributeKey::Throughput
         | AttributeKey::Delay
         | AttributeKey::Jitter

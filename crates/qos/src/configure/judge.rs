@@ -18,6 +18,7 @@
 //! |---------------------------------|------------------------------------------------------------|
 //! | throughput                      | rate < min; bound of the flow > max                        |
 //! | delay, deadline                 | delay > max; the playout delay that is given > max         |
+//! | deadline                        | also: what is late is handed over, unless units are played |
 //! | jitter                          | jitter > max, unless units are played, which evens it out  |
 //! | loss                            | 0: losses are not repaired; else loss > max                |
 //! | order, integrity                | the property is missing                                    |
@@ -130,7 +131,8 @@ impl<'r> Judge<'r> {
         let figures = &facts.figures;
         match key {
             AttributeKey::Throughput => below_min(figures.rate_bps) || above_max(self.bound_bps()),
-            AttributeKey::Delay | AttributeKey::Deadline => above_max(figures.delay_ns),
+            AttributeKey::Delay => above_max(figures.delay_ns),
+            AttributeKey::Deadline => above_max(figures.delay_ns) || self.lets_late_pass(facts),
             AttributeKey::Jitter => {
                 self.request.used == Use::Handed && above_max(figures.jitter_ns)
             }
@@ -148,6 +150,13 @@ impl<'r> Judge<'r> {
                 below_min(level_kept(key, facts)) && is_hard(key, asked)
             }
         }
+    }
+
+    /// Whether units that come after their deadline would be handed over.
+    pub fn lets_late_pass(&self, facts: &Facts) -> bool {
+        let asked = self.asked_of(AttributeKey::Deadline).and_then(|asked| asked.max);
+        let is_above = asked.is_some_and(|max| facts.age_ns_max > max);
+        is_above && self.request.used == Use::Handed
     }
 
     /// The rate that the flow is held to.

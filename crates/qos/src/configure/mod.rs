@@ -167,6 +167,6 @@ fn refusal(
     // The demands that are told first are those that are least often given up.
     let mut asked: Vec<Asked> = asked.collect();
     asked.reverse();
-    let text = refusal::conflict_text(judge, &asked, pinned);
+    let text = refusal::conflict_text(judge, judged, &asked, pinned);
     Refusal { reason: Reason::Conflict { asked, text }, nearest, pinned, unpinned }
 }

@@ -58,9 +58,11 @@ impl Change {
                 request.attributes.remove(key);
                 // What is empty asks for nothing.
                 let _ = request.attributes.insert(key, requirement);
+                follow(&mut request, key);
             }
             Self::Dropped(key) => {
                 request.attributes.remove(key);
+                follow(&mut request, key);
             }
             Self::UnitLen(len) => {
                 let units = &mut request.setting.units;
@@ -70,6 +72,14 @@ impl Change {
             Self::Playout(ns) => request.used = Use::Played { playout_ns: Some(ns) },
         }
         request
+    }
+}
+
+/// What modules are to see to is what is asked.
+fn follow(request: &mut Request, key: AttributeKey) {
+    if key == AttributeKey::Deadline && request.used == Use::Handed {
+        let asked = request.attributes.get(key).and_then(|asked| asked.max);
+        request.setting.deadline_ns = asked.unwrap_or(u64::MAX);
     }
 }
 
@@ -120,7 +130,7 @@ pub(super) fn nearest(
     let one = |demand: Demand| {
         let rest = judge.asked.without(DemandSet::one(demand));
         let others = judged.iter().filter(|judged| judge.is_feasible(judged, rest));
-        let best = others.min_by_key(|judged| distance(demand, &judged.end.facts))?;
+        let best = others.min_by_key(|judged| distance(judge, demand, &judged.end.facts))?;
         granted(catalogue, pins, judge, judged, best, DemandSet::one(demand))
     };
     let found: Vec<Nearest> = conflict.iter().filter_map(one).collect();
@@ -169,7 +179,7 @@ fn taken(judge: &Judge<'_>, judged: &[Judged<'_>], changes: Vec<Change>) -> Opti
 }
 
 /// How far a candidate is from meeting a demand; less is nearer.
-fn distance(demand: Demand, facts: &Facts) -> (u64, Reverse<u64>) {
+fn distance(judge: &Judge<'_>, demand: Demand, facts: &Facts) -> (u64, Reverse<u64>) {
     let nearer = |value: u64| (value, Reverse(0));
     let further = |value: u64| (0, Reverse(value));
     let Demand::Attribute(key) = demand else {
@@ -179,6 +189,7 @@ fn distance(demand: Demand, facts: &Facts) -> (u64, Reverse<u64>) {
     };
     match key {
         AttributeKey::Throughput => further(facts.figures.rate_bps),
+        AttributeKey::Deadline if judge.lets_late_pass(facts) => nearer(u64::MAX),
         AttributeKey::Delay | AttributeKey::Deadline => nearer(facts.figures.delay_ns),
         AttributeKey::Jitter => nearer(facts.figures.jitter_ns),
         AttributeKey::Loss => nearer(facts.figures.loss_ppb),
@@ -227,6 +238,10 @@ fn attribute(judge: &Judge<'_>, key: AttributeKey, facts: &Facts) -> Change {
         Bounds::Both => both(judge, key, &asked, facts),
     };
     let requirement = Requirement { min, max, weight: asked.weight };
+    if key == AttributeKey::Deadline && judge.lets_late_pass(facts) {
+        // Whatever the bound, nothing there sees to it.
+        return Change::Dropped(key);
+    }
     if requirement.check(key).is_ok() {
         Change::Requirement(key, requirement)
     } else {

@@ -56,6 +56,8 @@ pub struct Outcome {
 pub(super) struct Facts {
     pub properties: Properties,
     pub figures: Figures,
+    /// How old what is handed over may be at most, in ns.
+    pub age_ns_max: u64,
     /// Whether every unit can be carried.
     pub fits: bool,
     pub unit_len_max: u32,
@@ -92,6 +94,15 @@ fn split(stack: &Stack, datagram_len: u32, request: &Request) -> Split {
     Split { packets, trains: trains.clamp(1, packets), unit_len_max, fits }
 }
 
+/// How old what a graph hands over may be at most, in ns.
+fn age_ns_max(stack: &Stack) -> u64 {
+    if !stack.service.properties.contains(Property::Timely) {
+        return u64::MAX;
+    }
+    let timely = stack.steps().filter(|step| step.spec.provides.contains(&Property::Timely));
+    timely.map(|step| step.spec.profile.age_ns_max(&step.params)).max().unwrap_or(0)
+}
+
 impl Facts {
     fn of(stack: &Stack, transport: &TransportSpec, request: &Request) -> Self {
         let units = &request.setting.units;
@@ -106,6 +117,7 @@ impl Facts {
         Self {
             properties: stack.service.properties,
             figures: stack.service.figures,
+            age_ns_max: age_ns_max(stack),
             fits,
             unit_len_max,
             packets,

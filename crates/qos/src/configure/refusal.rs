@@ -10,7 +10,7 @@
 
 use super::demand::Demand;
 use super::explanation::Asked;
-use super::judge::Judge;
+use super::judge::{Judge, Judged};
 use super::nearest::Nearest;
 use super::rejected::Violation;
 use super::wording;
@@ -77,11 +77,16 @@ impl Refusal {
 }
 
 /// The words for demands that no candidate meets together, over a transport or any.
-pub(super) fn conflict_text(judge: &Judge<'_>, asked: &[Asked], over: Option<&str>) -> String {
+pub(super) fn conflict_text(
+    judge: &Judge<'_>,
+    judged: &[Judged<'_>],
+    asked: &[Asked],
+    over: Option<&str>,
+) -> String {
     let over = over.unwrap_or("this path");
     match asked {
         [one] => {
-            let why = alone(judge, one.demand, over);
+            let why = alone(judge, judged, one.demand, over);
             format!("{}: {why}", one.text)
         }
         [first, rest @ ..] => {
@@ -94,7 +99,7 @@ pub(super) fn conflict_text(judge: &Judge<'_>, asked: &[Asked], over: Option<&st
 }
 
 /// Why a demand cannot be met even by itself.
-fn alone(judge: &Judge<'_>, demand: Demand, over: &str) -> String {
+fn alone(judge: &Judge<'_>, judged: &[Judged<'_>], demand: Demand, over: &str) -> String {
     let Demand::Attribute(key) = demand else {
         return match demand {
             Demand::UnitSize => "no module here joins packets".to_owned(),
@@ -107,6 +112,9 @@ fn alone(judge: &Judge<'_>, demand: Demand, over: &str) -> String {
         | AttributeKey::Integrity
         | AttributeKey::Confidentiality
         | AttributeKey::Authenticity => "no module here gives it".to_owned(),
+        AttributeKey::Deadline if judged.iter().all(|it| judge.lets_late_pass(&it.end.facts)) => {
+            "no module here keeps back what is late".to_owned()
+        }
         AttributeKey::FrameRate => "its units come at another rate".to_owned(),
         AttributeKey::Throughput if max.is_some_and(|max| judge.bound_bps() > max) => {
             "nothing holds the flow to that rate".to_owned()

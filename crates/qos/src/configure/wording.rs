@@ -15,6 +15,9 @@ use dacapo_lift::{ModuleSpec, ParamUnit, Params, Property, TransportSpec};
 /// What is said of an attribute with levels of which nothing is kept.
 pub(super) const NOT_KEPT: &str = "not kept";
 
+/// What is said of a deadline to which nothing sees.
+const LATE_TOO: &str = "late units too";
+
 /// Which side of a value promises less.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
@@ -83,6 +86,7 @@ fn of_attribute(judge: &Judge<'_>, key: AttributeKey, facts: &Facts) -> String {
             if bound == 0 { "no bound".to_owned() } else { format_rate(bound) }
         }
         AttributeKey::Throughput => format_rate(rounded(facts.figures.rate_bps, Side::Down)),
+        AttributeKey::Deadline if judge.lets_late_pass(facts) => LATE_TOO.to_owned(),
         AttributeKey::Delay | AttributeKey::Deadline => duration(facts.figures.delay_ns),
         AttributeKey::Jitter if judge.request.used != Use::Handed => "evened out".to_owned(),
         AttributeKey::Jitter => duration(facts.figures.jitter_ns),

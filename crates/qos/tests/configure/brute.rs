@@ -318,6 +318,11 @@ impl Active {
         };
         match key {
             AttributeKey::Throughput => at_least(figures.rate_bps) && at_most(self.bound_bps),
+            AttributeKey::Deadline
+                if self.handed && asked.max.is_some() && !has(Property::Timely) =>
+            {
+                false
+            }
             AttributeKey::Delay | AttributeKey::Deadline => {
                 at_most(figures.delay_ns) && self.playout.is_none_or(at_most)
             }

@@ -213,6 +213,7 @@ fn setting(len_mean: u32, len_max: u32) -> Setting {
         units: Units { len_mean, len_max, per_ks: 100_000, divisible: false, is_paced: true },
         bound_bps: 0,
         useful_ns: u64::MAX,
+        deadline_ns: u64::MAX,
     }
 }
 

@@ -2,7 +2,9 @@
 //!
 //! Invariant: a sink is finished once, and nothing follows.
 
+use crate::flow::Context;
 use crate::flow::chain::Chain;
+use crate::flow::epoch::Arrived;
 use crate::guarded::GuardedSink;
 use crate::ledger::Ledger;
 use crate::port::{Ending, Sink, Taken, UnitView};
@@ -40,27 +42,36 @@ impl Delivery {
         self.sink.has_capacity()
     }
 
-    /// Gives it a unit, after which it is asked.
-    #[inline]
-    pub fn handle_unit(&mut self, now: Time, unit: &UnitView<'_>) -> Taken {
-        self.ask_at = Some(now);
-        self.sink.handle_unit(now, unit)
+    /// Gives it a unit, after which it is asked: lent where it wants that and `may_lend`, else
+    /// shown, and `seen` too. What is no longer of use it hears of as of what does not come.
+    pub fn pass(
+        &mut self,
+        cx: &mut Context<'_>,
+        number: u64,
+        unit: &mut Arrived,
+        may_lend: bool,
+        seen: impl FnOnce(&UnitView<'_>, Taken),
+    ) -> Taken {
+        self.ask_at = Some(cx.now);
+        if unit.use_by.is_some_and(|at| at < cx.now) {
+            self.sink.handle_lost(cx.now, number, 1);
+            return Taken::Late;
+        }
+        if may_lend && let Some(taken) = self.lend(cx.now, cx.pool, &mut unit.chain) {
+            return taken;
+        }
+        let view = UnitView { pool: cx.pool, chain: &unit.chain, number, arrived: unit.time };
+        let taken = self.sink.handle_unit(cx.now, &view);
+        seen(&view, taken);
+        taken
     }
 
-    /// Lends it a unit of `len` bytes, after which it is asked, when it wants that and it can be.
-    #[inline]
-    pub fn lend(
-        &mut self,
-        now: Time,
-        pool: &mut Pool,
-        unit: &mut Chain,
-        len: usize,
-    ) -> Option<Taken> {
-        if len < LOAN_BYTES_MIN || !self.sink.takes_loans() {
+    /// Lends it a unit when it wants that and it can be.
+    fn lend(&mut self, now: Time, pool: &mut Pool, unit: &mut Chain) -> Option<Taken> {
+        if unit.unit_len() < LOAN_BYTES_MIN || !self.sink.takes_loans() {
             return None;
         }
         let loan = unit.lend(pool, unit::LEN)?;
-        self.ask_at = Some(now);
         Some(self.sink.handle_loan(now, loan))
     }
 

@@ -10,6 +10,7 @@
 //! units are held, with what a graph gives at once; so many packets at most wait to be sent back.
 
 use super::Keeping;
+use super::feedback::Feedback;
 use super::settling::Boundary;
 use crate::flow::epoch::{Arrived, RxEpoch, Up};
 use crate::flow::{Context, FlowOut};
@@ -17,7 +18,7 @@ use crate::queues::Queues;
 use dacapo_base::{Time, earlier};
 use dacapo_lift::Runner;
 use dacapo_packet::Packet;
-use dacapo_wire::data;
+use dacapo_path::ClockOffset;
 use dacapo_wire::unit::{Kind, Mark};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -32,16 +33,16 @@ pub(crate) const UNITS_MAX: u64 = 1 << 56;
 pub(crate) struct RxEpochs {
     epochs: VecDeque<RxEpoch>,
     /// For the sender's modules.
-    feedback: VecDeque<Packet>,
+    feedback: Feedback,
     /// What a graph has passed up and nobody has looked at.
     taken: VecDeque<Packet>,
     held_max: usize,
     /// A module sees to it that everything comes: no unit that has come is let go.
     keeps_all: bool,
-    feedback_max: usize,
     /// The units before this one, of a flow that was joined while it ran, are not for this end;
     /// numbers count from here.
     first: u64,
+    clock: ClockOffset,
 }
 
 impl RxEpochs {
@@ -50,12 +51,12 @@ impl RxEpochs {
         epoch.base = Some((0, now));
         Self {
             epochs: VecDeque::from([epoch]),
-            feedback: VecDeque::new(),
+            feedback: Feedback::new(queues.feedback_packets_max),
             taken: VecDeque::new(),
             held_max: queues.held_units_max,
             keeps_all: keeping == Keeping::Graph,
-            feedback_max: queues.feedback_packets_max,
             first: 0,
+            clock: ClockOffset::default(),
         }
     }
 
@@ -66,6 +67,12 @@ impl RxEpochs {
         if let Some(epoch) = self.epochs.front_mut() {
             epoch.join_at(first);
         }
+    }
+
+    /// How far the sender's clock is ahead, for the graphs that live and those that will.
+    pub fn handle_clock(&mut self, offset: ClockOffset) {
+        self.clock = offset;
+        self.epochs.iter_mut().for_each(|epoch| epoch.runner.handle_clock(offset));
     }
 
     /// How many units were fed before this end takes part.
@@ -107,7 +114,8 @@ impl RxEpochs {
         is_after && self.epochs.len() < EPOCHS_MAX
     }
 
-    pub fn prepare(&mut self, epoch: RxEpoch) {
+    pub fn prepare(&mut self, mut epoch: RxEpoch) {
+        epoch.runner.handle_clock(self.clock);
         self.epochs.push_back(epoch);
     }
 
@@ -172,23 +180,10 @@ impl RxEpochs {
         }
         self.taken.extend(epoch.runner.take_up().drain());
         if !epoch.runner.take_down().is_empty() {
-            let header = data::Header { label: epoch.label_tx }.emit();
-            let down: Vec<Packet> = epoch.runner.take_down().drain().collect();
-            for packet in down {
-                self.send_back(cx, packet, header);
-            }
+            let label = epoch.label_tx;
+            let down = epoch.runner.take_down().drain();
+            down.for_each(|packet| self.feedback.push(cx.pool, packet, label));
         }
-    }
-
-    fn send_back(&mut self, cx: &mut Context<'_>, mut packet: Packet, header: [u8; data::LEN]) {
-        let room = cx.pool.push_head(&mut packet, data::LEN).is_ok();
-        if !room || self.feedback.len() >= self.feedback_max {
-            return cx.pool.free(packet);
-        }
-        for index in 0..packet.segment_count() {
-            cx.pool.head_mut(&packet, index, data::LEN).copy_from_slice(&header);
-        }
-        self.feedback.push_back(packet);
     }
 
     /// Whether something waits for the sender's modules.
@@ -200,7 +195,7 @@ impl RxEpochs {
     /// The next packet for them.
     #[inline]
     pub fn poll_feedback(&mut self) -> Option<Packet> {
-        self.feedback.pop_front()
+        self.feedback.pop()
     }
 
     /// The next unit that has come in the epoch at this place and may be passed on; the others are
@@ -365,8 +360,7 @@ impl RxEpochs {
     /// Gives every view back.
     pub fn flush(&mut self, cx: &mut Context<'_>) {
         self.epochs.iter_mut().for_each(|epoch| epoch.flush(cx));
-        for packet in self.feedback.drain(..).chain(self.taken.drain(..)) {
-            cx.pool.free(packet);
-        }
+        self.feedback.flush(cx.pool);
+        self.taken.drain(..).for_each(|packet| cx.pool.free(packet));
     }
 }

@@ -15,6 +15,7 @@
 mod account;
 mod delivery;
 mod epochs;
+mod feedback;
 mod settling;
 #[cfg(test)]
 mod tests;
@@ -27,7 +28,7 @@ use crate::error::{Code, Error};
 use crate::flow::epoch::{Arrived, RxEpoch};
 use crate::flow::{Context, FlowEvent, FlowOut, FlowParams, Lost, PathTimes};
 use crate::ledger::Ledger;
-use crate::port::{Ending, Sink, Taken, UnitView};
+use crate::port::{Ending, Sink, Taken};
 use crate::queues::Queues;
 use account::RxAccount;
 use dacapo_base::{Time, earlier};
@@ -120,6 +121,7 @@ impl Receiver {
 
     pub fn handle_clock(&mut self, offset: ClockOffset) {
         self.delivery.handle_clock(offset);
+        self.epochs.handle_clock(offset);
     }
 
     /// True when another epoch may be prepared.
@@ -219,16 +221,10 @@ impl Receiver {
 
     fn pass_new(&mut self, cx: &mut Context<'_>, at: usize, number: u64, arrived: &mut Arrived) {
         let len = arrived.chain.unit_len();
-        let lent = match self.account.has_hash() {
-            true => None,
-            false => self.delivery.lend(cx.now, cx.pool, &mut arrived.chain, len),
-        };
-        let taken = lent.unwrap_or_else(|| {
-            let (chain, arrived) = (&arrived.chain, arrived.time);
-            let unit = UnitView { pool: cx.pool, chain, number, arrived };
-            let taken = self.delivery.handle_unit(cx.now, &unit);
-            self.account.hash(self.epochs.first().saturating_add(number), &unit, taken);
-            taken
+        let (account, first) = (&mut self.account, self.epochs.first());
+        let may_lend = !account.has_hash();
+        let taken = self.delivery.pass(cx, number, arrived, may_lend, |unit, taken| {
+            account.hash(first.saturating_add(number), unit, taken);
         });
         self.account.note_taken(len, taken);
         self.epochs.note_passed(cx.now, at, taken == Taken::Delivered);

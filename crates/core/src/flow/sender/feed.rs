@@ -174,7 +174,7 @@ impl Feed {
         let (chain, len) = writer.finish();
         match answer {
             SourcePoll::Unit if !chain.is_empty() => {
-                self.splice.push(chain, len.unwrap_or(0), layout);
+                self.splice.push(cx.now, chain, len.unwrap_or(0), layout);
                 return true;
             }
             SourcePoll::Unit => self.fail("the source said a unit and wrote none".into()),
@@ -228,7 +228,7 @@ impl Feed {
             self.splice.give_chain_back(chain);
             return false;
         }
-        self.splice.push(chain, len.unwrap_or(0), layout);
+        self.splice.push(cx.now, chain, len.unwrap_or(0), layout);
         true
     }
 

@@ -1,12 +1,23 @@
 //! The delivery part of a receiver, in each of its states.
 
 use crate::flow::chain::Chain;
+use crate::flow::epoch::Arrived;
 use crate::flow::receiver::delivery::Delivery;
-use crate::flow::tests::{Basket, at};
+use crate::flow::tests::{Basket, Bench, at};
 use crate::ledger::Ledger;
 use crate::port::{Ending, Sink, Taken, UnitView};
-use dacapo_packet::Pool;
+use dacapo_base::Time;
 use std::time::Duration;
+
+/// Passes a unit; what became of it, and whether it was shown.
+fn pass(delivery: &mut Delivery, now: Time, place: u64, use_by: Option<Time>) -> (Taken, bool) {
+    let mut bench = Bench::new();
+    bench.now = now;
+    let mut unit = Arrived { epoch: 0, chain: Chain::default(), place, time: now, use_by };
+    let mut is_shown = false;
+    let taken = delivery.pass(&mut bench.cx(), place, &mut unit, true, |_, _| is_shown = true);
+    (taken, is_shown)
+}
 
 #[test]
 fn a_sink_is_asked_when_it_is_due_and_after_each_unit_and_loss() {
@@ -28,14 +39,22 @@ fn a_sink_is_asked_when_it_is_due_and_after_each_unit_and_loss() {
     delivery.handle_timeout(at(1_000));
     assert_eq!(basket.with(|seen| seen.asked), 3);
 
-    let (pool, chain) = (Pool::new(1 << 16), Chain::default());
-    let unit = UnitView { pool: &pool, chain: &chain, number: 4, arrived: at(70) };
     basket.with(|seen| seen.takes = Taken::Late);
-    assert_eq!(delivery.handle_unit(at(70), &unit), Taken::Late);
+    assert_eq!(pass(&mut delivery, at(70), 4, None), (Taken::Late, true));
     assert_eq!((delivery.due(), basket.numbers()), (Some(at(70)), vec![4]));
     delivery.handle_timeout(at(70));
     delivery.handle_lost(at(80), 5, 2);
     assert_eq!((delivery.due(), basket.lost()), (Some(at(80)), vec![(5, 2)]));
+}
+
+#[test]
+fn what_is_no_longer_of_use_is_lost_to_the_sink_and_late_in_the_account() {
+    let basket = Basket::new();
+    let mut delivery = Delivery::new(basket.boxed(), at(10));
+    assert_eq!(pass(&mut delivery, at(70), 4, Some(at(70))), (Taken::Delivered, true));
+    assert_eq!(pass(&mut delivery, at(71), 5, Some(at(70))), (Taken::Late, false));
+    assert_eq!((basket.numbers(), basket.lost()), (vec![4], vec![(5, 1)]));
+    assert_eq!(delivery.due(), Some(at(71)));
 }
 
 #[test]
@@ -69,8 +88,6 @@ fn what_a_sink_says_when_it_fails_or_panics_is_passed_on() {
     let mut delivery = Delivery::new(Box::new(Panics), at(10));
     assert_eq!(delivery.panicked(), None);
     assert_eq!(delivery.failure().as_deref(), Some("the disk is full"));
-    let (pool, chain) = (Pool::new(1 << 16), Chain::default());
-    let unit = UnitView { pool: &pool, chain: &chain, number: 0, arrived: at(10) };
-    delivery.handle_unit(at(10), &unit);
+    pass(&mut delivery, at(10), 0, None);
     assert_eq!(delivery.panicked(), Some("it panicked: its word"));
 }

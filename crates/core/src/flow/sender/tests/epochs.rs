@@ -33,7 +33,7 @@ impl Rig {
         let layout = *self.epochs.layout();
         let packet = self.bench.pool.alloc_train(&layout, 14).unwrap();
         let mut splice = Splice::new(1);
-        splice.push(vec![packet], 10, layout);
+        splice.push(self.bench.now, vec![packet], 10, layout);
         let mut unit: Waiting = splice.pop(&mut self.bench.pool, &layout).unwrap().unwrap();
         self.epochs.feed(&mut self.bench.cx(), &mut unit);
         self.epochs.run(&mut self.bench.cx(), &mut self.egress);
