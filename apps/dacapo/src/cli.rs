@@ -21,7 +21,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 use texts::*;
-pub use transfer::{ExplainArgs, ModulesArgs, RecvArgs, SendArgs};
+pub use transfer::{ExplainArgs, Format, ModulesArgs, RecvArgs, SendArgs};
 pub use xtp::{
     Xtp, XtpArgs, XtpBenchArgs, XtpCaptureArgs, XtpListenArgs, XtpPingArgs, XtpSendArgs,
 };

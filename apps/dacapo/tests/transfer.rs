@@ -183,6 +183,30 @@ fn standard_output_gets_one_file_after_the_other_and_nothing_else() {
 }
 
 #[test]
+fn a_transport_stream_is_broadcast_with_a_deadline() {
+    let place = Place::new();
+    let mut packet = [b'.'; 188];
+    packet[0] = 0x47;
+    let content = packet.repeat(500);
+    place.write("live.ts", &content);
+    let (receiver, addr) = recv(&place, &["--stdout", "--format", "mpegts"]);
+    let args = ["live.ts", "--format", "mpegts", "--deadline", "10s"];
+    let run = send(&place, &addr, &args).expect(0);
+    assert!(run.out.contains("use-by(age"), "{}", run.all());
+    let receiver = receiver.wait(LONG).expect(0);
+    assert!(receiver.out.as_bytes() == content, "{} bytes were printed", receiver.out.len());
+    assert_eq!(received(&receiver)["files"][0]["bytes_missing"], 0);
+    // Who receives files takes none, and says what would.
+    let (receiver, addr) = recv(&place, &[]);
+    let run = send(&place, &addr, &args).expect(1);
+    run.says(&["nothing there receives as \"mpegts\"", "dacapo recv --stdout --format mpegts"]);
+    drop(receiver);
+    // Wrong usage names what is missing.
+    send(&place, &addr, &["live.ts", "--deadline", "1s"]).expect(2).says(&["--format"]);
+    place.run(&["recv", "--format", "mpegts"]).expect(2).says(&["--stdout"]);
+}
+
+#[test]
 fn a_file_that_exists_is_refused_and_untouched_unless_forced() {
     let place = Place::new();
     fs::create_dir(place.path("in")).unwrap();

@@ -54,7 +54,9 @@ pub use uri::Uri;
 
 /// What flows are asked to be, and what is assumed of a path.
 pub mod attributes {
-    pub use dacapo_qos::{AttributeKey, Attributes, MAX_GIVE_UP_NS, PathAssumption, TextError};
+    pub use dacapo_qos::{
+        AttributeKey, Attributes, MAX_GIVE_UP_NS, PathAssumption, TextError, level,
+    };
 }
 
 /// What a [`Host`] turns, for programs that measure it: commands to it, and what it tells.

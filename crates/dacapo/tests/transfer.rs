@@ -8,9 +8,11 @@ mod lab;
 mod media;
 
 use dacapo::Attributes;
+use dacapo::attributes::AttributeKey;
 use dacapo::plan::{Assumptions, BytesFlow, Plan};
 use dacapo::transfer::{
-    DATA_LEN, FileSink, FileSource, Input, Place, TransferProgress, TransferSnapshot, UNIT_LEN_MAX,
+    DATA_LEN, FileSink, FileSource, Input, MPEGTS_UNIT_LEN_MAX, Place, TransferProgress,
+    TransferSnapshot, UNIT_LEN_MAX,
 };
 use dacapo_base::{Random, Time};
 use dacapo_core::{BeginError, JoinParams, Ledger, Port, Source, SourcePoll, UnitWriter};
@@ -44,20 +46,33 @@ fn transfer(
     source: Box<dyn Source>,
     out: &Path,
 ) -> (Ledger, TransferSnapshot, String) {
+    let dir = out.to_owned();
+    let place = move || Place::Folder { dir: dir.clone(), force: false };
+    transfer_to((seed, link), attributes, source, UNIT_LEN_MAX, Box::new(place))
+}
+
+/// Sends units of at most `len_max` bytes by a source to who puts them in their place.
+fn transfer_to(
+    (seed, link): (u64, &str),
+    attributes: &Attributes,
+    source: Box<dyn Source>,
+    len_max: usize,
+    place: Box<dyn Fn() -> Place + Send>,
+) -> (Ledger, TransferSnapshot, String) {
     let flow = BytesFlow {
         session: "files",
         title: "files",
         flow: "files",
         direction: Direction::ToCreator,
-        unit_len_max: UNIT_LEN_MAX as u32,
+        unit_len_max: len_max as u32,
         attributes: attributes.clone(),
         participants_max: 1,
     };
     let plan = Plan::of_bytes(&flow, &Assumptions::default()).unwrap();
-    let (dir, opened) = (out.to_owned(), Arc::<Mutex<Option<TransferProgress>>>::default());
+    let opened = Arc::<Mutex<Option<TransferProgress>>>::default();
     let kept = Arc::clone(&opened);
     let open = Box::new(move |_: &_, _: &_| {
-        let (sink, progress) = FileSink::new(Place::Folder { dir: dir.clone(), force: false });
+        let (sink, progress) = FileSink::new(place());
         *kept.lock().unwrap() = Some(progress);
         Ok(Port::Sink(Box::new(sink)))
     });
@@ -182,6 +197,86 @@ fn files_over_lossy_datagrams_are_whole_or_say_exactly_what_came() {
         assert_eq!(names(&out).len(), 1, "seed {seed}: {:?}", names(&out));
     }
     assert!(whole > 0 && incomplete > 0, "{whole} whole, {incomplete} incomplete");
+}
+
+/// A transport stream whose packets say their number.
+fn mpegts(packets: u32) -> Vec<u8> {
+    let packet = |number: u32| {
+        let mut packet = [0x47; 188];
+        packet[1..5].copy_from_slice(&number.to_be_bytes());
+        packet
+    };
+    (0..packets).flat_map(packet).collect()
+}
+
+#[test]
+fn of_a_transport_stream_with_a_deadline_whole_packets_come_in_order_and_gaps_are_told() {
+    let attributes = Attributes::new()
+        .min(AttributeKey::Order, 1)
+        .max(AttributeKey::Deadline, 150_000_000)
+        .min(AttributeKey::Throughput, 4_000_000);
+    let mut gaps = 0;
+    for seed in 0..12 {
+        let (folder, out) = folders(&format!("live-{seed}"));
+        // What is left at the end is less than a packet.
+        let content = [mpegts(3_000), vec![0x47; 77]].concat();
+        let input = Input::file(&folder.write("live.ts", &content)).unwrap();
+        let (source, sent, _) = FileSource::new(vec![input], false);
+        let path = out.join("out.ts");
+        let file = std::fs::File::create(&path).unwrap();
+        let place = Box::new(move || Place::Live(file.try_clone().unwrap()));
+        let source = Box::new(source.of_mpegts());
+        let link = ["delay=10ms", "delay=40ms,loss=5%", "delay=25ms,loss=1%"][seed as usize % 3];
+        let (ledger, receiver, chain) =
+            transfer_to((seed, link), &attributes, source, MPEGTS_UNIT_LEN_MAX, place);
+        assert_eq!(chain, "use-by ! sequence ! udp", "seed {seed}");
+        assert!(ledger.closes() && ledger.unknown == 0, "seed {seed}: {ledger:?}");
+        let came = std::fs::read(&path).unwrap();
+        let numbers: Vec<u32> = came
+            .chunks(188)
+            .map(|packet| u32::from_be_bytes(packet[1..5].try_into().unwrap()))
+            .collect();
+        assert!(numbers.is_sorted(), "seed {seed}");
+        let [result] = receiver.files.as_slice() else { panic!("{:?}", receiver.files) };
+        assert_eq!((&result.fault, &receiver.error), (&None, &None), "seed {seed}");
+        assert_eq!(result.bytes, came.len() as u64, "seed {seed}");
+        let whole = result.bytes + result.bytes_missing;
+        assert_eq!((whole, sent.snapshot().bytes), (content.len() as u64, whole), "seed {seed}");
+        let is_whole = result.sha256 == sha256(&content);
+        assert_eq!(is_whole, result.bytes_missing == 0, "seed {seed}");
+        gaps += u32::from(!is_whole);
+    }
+    assert!((4..12).contains(&gaps), "{gaps} of 12 have gaps");
+}
+
+#[test]
+fn of_a_transport_stream_that_comes_later_than_its_deadline_nothing_is_written() {
+    let attributes = Attributes::new().max(AttributeKey::Deadline, 50_000_000);
+    let (folder, out) = folders("too-late");
+    let input = Input::file(&folder.write("live.ts", &mpegts(300))).unwrap();
+    let (source, ..) = FileSource::new(vec![input], false);
+    let path = out.join("out.ts");
+    let file = std::fs::File::create(&path).unwrap();
+    let place = Box::new(move || Place::Live(file.try_clone().unwrap()));
+    let source = Box::new(source.of_mpegts());
+    let (ledger, receiver, chain) =
+        transfer_to((1, "delay=60ms"), &attributes, source, MPEGTS_UNIT_LEN_MAX, place);
+    assert_eq!(chain, "use-by ! udp");
+    assert!(ledger.closes() && ledger.sent > 40 && ledger.late == ledger.sent, "{ledger:?}");
+    assert_eq!(receiver.error.unwrap(), "nothing came in time: all of it was lost or late");
+    assert_eq!(std::fs::read(&path).unwrap(), b"");
+}
+
+#[test]
+fn what_is_no_transport_stream_is_told_and_ends_the_transfer() {
+    let (folder, out) = folders("no-mpegts");
+    let input = Input::file(&folder.write("notes.txt", b"these are words")).unwrap();
+    let (source, _, _) = FileSource::new(vec![input], false);
+    let source = Box::new(source.of_mpegts());
+    let (_, receiver, _) = transfer((1, "delay=1ms"), &Attributes::new(), source, &out);
+    let error = receiver.error.unwrap();
+    let text = "notes.txt: no MPEG transport stream: byte 0 is 0x74, and packets begin with 0x47";
+    assert!(error.contains(text), "{error}");
 }
 
 /// Sends units as they are: whoever sends need not be this library.

@@ -72,7 +72,7 @@ mod word;
 
 pub use attribute::{
     AttributeError, AttributeKey, AttributeNumbers, Attributes, Bound, Bounds, Contradiction, Kind,
-    NumbersError, Quantity, Requirement, RequirementError,
+    NumbersError, Quantity, Requirement, RequirementError, level,
 };
 pub use configure::{Choice, Explanation, Outcome, Pins, Refusal, Request, Use, choose};
 pub use nearest::nearest;

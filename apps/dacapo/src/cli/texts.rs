@@ -158,11 +158,18 @@ duplicates, integrity, deadline, priority, frame_rate, cpu, confidentiality, aut
 --ask it is reliable. The receiver's host chooses the protocol; a request that it cannot meet is
 refused with the nearest one that it can. The files are hashed (SHA-256) at both ends.
 
+With --format and --deadline it is a broadcast: what is older than the deadline is not shown, what
+is lost leaves a gap, and the protocol is the one that leaves the fewest. The deadline counts from
+when a unit was read to when it is written at the other end. Say the rate with --ask, which lets the
+protocol be chosen for it: \"throughput>=5Mbit/s\".
+
 Examples:
   dacapo send 192.0.2.7 holiday.avi notes.txt
   tar -c photos | dacapo send 192.0.2.7 - --name photos.tar
   dacapo send '[2001:db8::7]:7000' measurements.bin --ask \"loss<=1%, throughput>=20Mbit/s\"
-  dacapo send 192.0.2.7 image.iso --json | jq .transfer";
+  dacapo send 192.0.2.7 image.iso --json | jq .transfer
+  ffmpeg -re -i film.mp4 -c copy -f mpegts - | dacapo send 192.0.2.7 - --format mpegts \
+      --deadline 200ms --ask \"throughput>=5Mbit/s\"";
 
 pub const RECV: &str = "\
 Saves under the names that the sender gives, without their folders, in --out. Nothing that exists is
@@ -170,11 +177,13 @@ written over without --force. A file that is not whole in the end is kept as NAM
 after the first sender, unless --keep is given.
 
 With --json every event is a line: listening (addresses, identity), joined (peer, graph), refused
-(error), received (files with name, path, bytes, sha256 and fault; error; transfer; accounts).
+(error), received (files with name, path, bytes, bytes_missing, sha256 and fault; error; transfer;
+accounts).
 
 Examples:
   dacapo recv --listen 0.0.0.0 --out incoming
   dacapo recv --stdout | tar -x
+  dacapo recv --stdout --format mpegts --path \"internet,loss=2%\" | ffplay -
   dacapo recv --keep --ask \"loss=0, integrity=checked\" --path lan";
 
 pub const EXPLAIN: &str = "\

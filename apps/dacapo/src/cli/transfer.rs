@@ -1,9 +1,9 @@
 //! The arguments of `send`, `recv`, `explain` and `modules`, and how attributes and paths are read.
 
 use super::{parse_give_up, parse_place};
-use clap::{Args, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
 use dacapo::Place;
-use dacapo::attributes::{Attributes, PathAssumption};
+use dacapo::attributes::{AttributeKey, Attributes, PathAssumption, level};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -22,6 +22,15 @@ pub struct SendArgs {
     /// No loss, in order, nothing twice, changes noticed: what a file needs, and usual here.
     #[arg(long)]
     reliable: bool,
+    /// What is sent is of this format, and `dacapo recv` has the same: units are whole packets of
+    /// it, so that what follows a lost one can be read.
+    #[arg(long, value_enum)]
+    pub format: Option<Format>,
+    /// What is older when it is received is of no more use, 1 ms to 24 h: the flow is made so that
+    /// as little as possible is lost or late, and neither is waited for.
+    #[arg(long, value_name = "DURATION", value_parser = super::parse_duration, requires = "format")]
+    #[arg(conflicts_with = "reliable")]
+    deadline: Option<Duration>,
     /// What the receiver calls standard input.
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
@@ -33,9 +42,9 @@ pub struct SendArgs {
     /// the command at once on this host, and in a second or two elsewhere.
     #[arg(long, value_name = "DURATION", value_parser = super::parse_duration)]
     pub wait: Option<Duration>,
-    /// The session to join there.
-    #[arg(long, value_name = "SESSION", default_value = crate::commands::transfer::SESSION)]
-    pub to: String,
+    /// The session to join there; usually "files", or the name of the format.
+    #[arg(long, value_name = "SESSION")]
+    to: Option<String>,
     /// Print the account as JSON at the end.
     #[arg(long)]
     pub json: bool,
@@ -50,8 +59,38 @@ impl SendArgs {
     /// # Errors
     /// Two askings contradict each other.
     pub fn asked(&self) -> Result<Option<Attributes>, String> {
-        all(&self.ask, self.reliable)
+        let asked = all(&self.ask, self.reliable)?;
+        let Some(deadline) = self.deadline else { return Ok(asked) };
+        let live = live(deadline);
+        let asked = asked.map_or(Ok(live.clone()), |asked| live.tightened(&asked));
+        asked.map(Some).map_err(|error| error.to_string())
     }
+
+    /// The session to join.
+    pub fn session(&self) -> &str {
+        self.to.as_deref().unwrap_or_else(|| session(self.format))
+    }
+}
+
+/// What a format is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// An MPEG transport stream (ISO/IEC 13818-1): 7 packets of 188 bytes a unit.
+    Mpegts,
+}
+
+/// The session where a format, or any file, is sent and received.
+fn session(format: Option<Format>) -> &'static str {
+    format.map_or(crate::commands::transfer::SESSION, |Format::Mpegts| "mpegts")
+}
+
+/// What is shown while it comes: in order, old parts not at all, and as much as can be.
+fn live(deadline: Duration) -> Attributes {
+    let ns = u64::try_from(deadline.as_nanos()).unwrap_or(u64::MAX);
+    Attributes::new()
+        .min(AttributeKey::Order, level::ORDERED)
+        .max(AttributeKey::Deadline, ns)
+        .weight(AttributeKey::Loss, 100)
 }
 
 /// Arguments of `recv`.
@@ -63,6 +102,9 @@ pub struct RecvArgs {
     /// Write what comes to standard output, one file after the other.
     #[arg(long, conflicts_with_all = ["out", "force"])]
     pub stdout: bool,
+    /// What comes is of this format, as `dacapo send` has it: what is missing of it is passed over.
+    #[arg(long, value_enum, requires = "stdout")]
+    pub format: Option<Format>,
     /// Write over files that are there.
     #[arg(long)]
     pub force: bool,
@@ -87,9 +129,9 @@ pub struct RecvArgs {
     /// Give a session up after so long without contact, 0s to 24h; usually 5min.
     #[arg(long, value_name = "DURATION", value_parser = parse_give_up)]
     pub give_up: Option<Duration>,
-    /// The name of the session.
-    #[arg(long, value_name = "SESSION", default_value = crate::commands::transfer::SESSION)]
-    pub name: String,
+    /// The name of the session; usually "files", or the name of the format.
+    #[arg(long, value_name = "SESSION")]
+    name: Option<String>,
     /// Print JSON, one event per line.
     #[arg(long)]
     pub json: bool,
@@ -105,6 +147,11 @@ impl RecvArgs {
     /// Two askings contradict each other.
     pub fn asked(&self) -> Result<Option<Attributes>, String> {
         all(&self.ask, self.reliable)
+    }
+
+    /// The session to serve.
+    pub fn session(&self) -> &str {
+        self.name.as_deref().unwrap_or_else(|| session(self.format))
     }
 }
 

@@ -75,6 +75,8 @@ enum Target {
     File(Part),
     /// Standard output, in order only.
     Output(File),
+    /// The same, where what is missing is passed over.
+    Live(File),
 }
 
 /// One file that is being received.
@@ -84,8 +86,10 @@ pub struct Incoming {
     target: Target,
     runs: Runs,
     hash: Sha256,
-    /// So many bytes from the start are hashed.
+    /// So many bytes from the start are hashed, or were passed over.
     hashed: u64,
+    /// So many were passed over.
+    missing: u64,
     /// What the sender said at its end.
     pub end: Option<(u64, Digest)>,
 }
@@ -96,6 +100,8 @@ pub struct Finished {
     pub path: Option<PathBuf>,
     /// Bytes that came.
     pub bytes: u64,
+    /// Bytes that were passed over.
+    pub missing: u64,
     /// Their SHA-256.
     pub digest: Digest,
     /// Why it is not what was sent, when it is not.
@@ -112,13 +118,13 @@ impl Incoming {
     }
 
     /// Standard output.
-    pub(super) fn output(name: &str, to: File) -> Self {
-        Self::new(name, Target::Output(to))
+    pub(super) fn output(name: &str, to: File, is_live: bool) -> Self {
+        Self::new(name, if is_live { Target::Live(to) } else { Target::Output(to) })
     }
 
     fn new(name: &str, target: Target) -> Self {
         let (runs, hash) = (Runs::default(), Sha256::new());
-        Self { name: name.to_owned(), target, runs, hash, hashed: 0, end: None }
+        Self { name: name.to_owned(), target, runs, hash, hashed: 0, missing: 0, end: None }
     }
 
     /// Takes bytes of the file at an offset.
@@ -133,7 +139,10 @@ impl Incoming {
     ) -> Result<(), String> {
         let end =
             offset.checked_add(len).ok_or("the peer sends bytes beyond what a file can be")?;
-        if matches!(self.target, Target::Output(_)) && offset != self.hashed {
+        if matches!(self.target, Target::Live(_)) {
+            self.pass_over(offset);
+        }
+        if !matches!(self.target, Target::File(_)) && offset != self.hashed {
             return Err("bytes are missing or out of order, and standard output takes them in \
                         order only: ask for loss = 0 and order"
                 .to_owned());
@@ -152,12 +161,21 @@ impl Incoming {
         if self.runs.add(offset, end) { Ok(()) } else { Err(twice()) }
     }
 
+    /// What lies before these bytes and has not come will not.
+    fn pass_over(&mut self, offset: u64) {
+        let gap = offset.saturating_sub(self.hashed);
+        if gap > 0 && self.runs.add(self.hashed, offset) {
+            self.hashed = offset;
+            self.missing = self.missing.saturating_add(gap);
+        }
+    }
+
     fn put(&mut self, at: u64, piece: &[u8]) -> io::Result<()> {
         match &mut self.target {
             // A hole reads as zeros and takes no room.
             Target::File(_) if piece.iter().all(|byte| *byte == 0) => {}
             Target::File(part) => part.file.write_all_at(piece, at)?,
-            Target::Output(out) => io::Write::write_all(out, piece)?,
+            Target::Output(out) | Target::Live(out) => io::Write::write_all(out, piece)?,
         }
         if at == self.hashed {
             self.hash.update(piece);
@@ -169,7 +187,7 @@ impl Incoming {
     fn cannot_write(&self, error: &io::Error) -> String {
         match &self.target {
             Target::File(part) => format!("{}: {error}", part.path().display()),
-            Target::Output(_) => format!("standard output: {error}"),
+            Target::Output(_) | Target::Live(_) => format!("standard output: {error}"),
         }
     }
 
@@ -184,13 +202,18 @@ impl Incoming {
     /// # Errors
     /// With the file and where it is now.
     pub fn finish(mut self) -> Result<Finished, String> {
-        let came = self.runs.bytes();
+        if let (Target::Live(_), Some((size, _))) = (&self.target, self.end) {
+            self.pass_over(size);
+        }
+        let came = self.runs.bytes().saturating_sub(self.missing);
         let (digest, unread) = match self.digest() {
             Ok(digest) => (digest, None),
             Err(error) => (self.hash.finalize_reset().into(), Some(self.cannot_write(&error))),
         };
         let fault = match self.end {
             _ if unread.is_some() => unread,
+            Some(_) if self.missing > 0 => None,
+            None if matches!(self.target, Target::Live(_)) => None,
             None => Some(format!("not whole: {came} bytes came, and not its end")),
             Some((size, _)) if came != size => {
                 Some(format!("not whole: {came} of {size} bytes came"))
@@ -201,7 +224,7 @@ impl Incoming {
             Some(_) => None,
         };
         let path = self.place(fault.is_none())?;
-        Ok(Finished { path, bytes: came, digest, fault })
+        Ok(Finished { path, bytes: came, missing: self.missing, digest, fault })
     }
 
     /// The hash of the file, read again where it came out of order.
@@ -231,7 +254,7 @@ impl Incoming {
         match &mut self.target {
             Target::File(part) if is_whole => part.place().map(Some),
             Target::File(part) => part.keep().map(Some),
-            Target::Output(_) => Ok(None),
+            Target::Output(_) | Target::Live(_) => Ok(None),
         }
     }
 }

@@ -13,6 +13,7 @@
 
 mod form;
 mod incoming;
+mod mpegts;
 mod part;
 mod progress;
 mod sink;
@@ -22,6 +23,7 @@ pub use form::{
     DATA_LEN, Digest, HEAD_LEN, Header, Kind, NotATransfer, UNIT_LEN_MAX, hex, safe_name,
 };
 pub use incoming::{Finished, Incoming};
+pub use mpegts::MPEGTS_UNIT_LEN_MAX;
 pub use part::recover;
 pub use progress::{FileResult, TransferProgress, TransferSnapshot};
 pub use sink::{FileSink, Place};

@@ -17,6 +17,8 @@ pub struct FileResult {
     pub path: Option<PathBuf>,
     /// Its bytes.
     pub bytes: u64,
+    /// Bytes of it that did not come, or too late, where it may be so.
+    pub bytes_missing: u64,
     /// The SHA-256 of what was read or written, in hexadecimal.
     pub sha256: String,
     /// What is wrong with it; none when it is whole.
@@ -25,7 +27,8 @@ pub struct FileResult {
 
 impl FileResult {
     pub(super) fn new(name: &str, path: Option<PathBuf>, bytes: u64, digest: &Digest) -> Self {
-        Self { name: name.to_owned(), path, bytes, sha256: hex(digest), fault: None }
+        let (name, sha256) = (name.to_owned(), hex(digest));
+        Self { name, path, bytes, bytes_missing: 0, sha256, fault: None }
     }
 }
 

@@ -28,6 +28,8 @@ pub enum Place {
     },
     /// One after the other on this descriptor.
     Output(File),
+    /// The same, of which parts may be missing: what follows them is written.
+    Live(File),
 }
 
 /// The sink of a transfer.
@@ -102,9 +104,9 @@ impl FileSink {
         }
         let file = match &self.place {
             Place::Folder { dir, force } => Incoming::create(dir, name, *force)?,
-            Place::Output(out) => {
+            Place::Output(out) | Place::Live(out) => {
                 let out = out.try_clone().map_err(|error| format!("standard output: {error}"))?;
-                Incoming::output(name, out)
+                Incoming::output(name, out, matches!(self.place, Place::Live(_)))
             }
         };
         self.open.insert(number, file);
@@ -140,7 +142,7 @@ impl FileSink {
         let name = file.name.clone();
         let done = file.finish()?;
         let mut result = FileResult::new(&name, done.path, done.bytes, &done.digest);
-        result.fault = done.fault;
+        (result.fault, result.bytes_missing) = (done.fault, done.missing);
         self.progress.done(result);
         Ok(())
     }
@@ -182,10 +184,16 @@ impl Sink for FileSink {
         self.progress.error()
     }
 
-    fn finish(&mut self, _now: Time, ending: &Ending, _ledger: &Ledger) {
+    fn finish(&mut self, _now: Time, ending: &Ending, ledger: &Ledger) {
         self.finish_all();
         match ending {
             Ending::SourceFailed(text) | Ending::Abnormal(text) => self.progress.fail(text),
+            Ending::Complete | Ending::Closed if matches!(self.place, Place::Live(_)) => {
+                // Its end may be lost like any part of it.
+                if self.progress.bytes().0 == 0 && ledger.delivered < ledger.sent {
+                    self.progress.fail("nothing came in time: all of it was lost or late");
+                }
+            }
             Ending::Complete | Ending::Closed if !self.is_last_seen => {
                 self.progress.fail("the sender ended before its last file was through");
             }

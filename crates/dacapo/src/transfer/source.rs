@@ -11,6 +11,7 @@
 //! names of files without their folders.
 
 use super::form::{DATA_LEN, HEAD_LEN, Header, Kind};
+use super::mpegts::Cutter;
 use super::progress::{FileResult, TransferProgress};
 use dacapo_base::{Time, failpoint};
 use dacapo_core::{BeginError, Source, SourcePoll, UnitWriter};
@@ -122,6 +123,38 @@ impl Current {
     }
 }
 
+impl Current {
+    /// Reads up to so many bytes, none at its end; false when it has nothing now.
+    fn read(&mut self, into: &mut Vec<u8>, len_max: usize) -> Result<bool, String> {
+        if !self.is_readable() {
+            return Ok(false);
+        }
+        into.resize(len_max, 0);
+        let read = fill(&mut self.from, into, self.is_stream).map_err(|error| error.to_string())?;
+        into.truncate(read);
+        Ok(true)
+    }
+
+    /// Reads whole packets of a transport stream, none at its end; false when there are none now.
+    fn read_packets(&mut self, into: &mut Vec<u8>, cutter: &mut Cutter) -> Result<bool, String> {
+        while cutter.room() > 0 {
+            if !self.read(into, cutter.room())? {
+                break;
+            }
+            if into.is_empty() {
+                cutter.cut(into, true)?;
+                return Ok(true);
+            }
+            cutter.push(into);
+        }
+        if !cutter.has_packet() {
+            return Ok(false);
+        }
+        cutter.cut(into, false)?;
+        Ok(true)
+    }
+}
+
 /// What is written next.
 enum Next {
     /// Nothing is open.
@@ -145,6 +178,8 @@ pub struct FileSource {
     /// Read from the file and not yet written.
     waiting: Vec<u8>,
     has_waiting: bool,
+    /// Cuts a transport stream.
+    cutter: Option<Cutter>,
     starved: Starved,
     progress: TransferProgress,
 }
@@ -166,10 +201,17 @@ impl FileSource {
             times: if is_reliable { 1 } else { SENT_LOSSY },
             waiting: vec![0; DATA_LEN],
             has_waiting: false,
+            cutter: None,
             starved: starved.clone(),
             progress: progress.clone(),
         };
         (source, progress, starved)
+    }
+
+    /// The same; the inputs are MPEG transport streams, and units are whole packets of them.
+    #[must_use]
+    pub fn of_mpegts(self) -> Self {
+        Self { cutter: Some(Cutter::default()), ..self }
     }
 
     /// Opens the next input; false when there is none.
@@ -194,6 +236,7 @@ impl FileSource {
         let poller = if is_stream { watch(&from).ok() } else { None };
         let hash = Sha256::new();
         self.current = Some(Current { name, from, size, is_stream, poller, sent: 0, hash });
+        self.cutter = self.cutter.take().map(|_| Cutter::default());
         self.next = Next::Begin(self.times);
         Ok(true)
     }
@@ -229,14 +272,14 @@ impl FileSource {
     fn data(&mut self, unit: &mut UnitWriter<'_>) -> Result<SourcePoll, String> {
         let Some(current) = &mut self.current else { return Ok(SourcePoll::End) };
         if !self.has_waiting {
-            if !current.is_readable() {
+            let is_read = match &mut self.cutter {
+                None => current.read(&mut self.waiting, DATA_LEN),
+                Some(cutter) => current.read_packets(&mut self.waiting, cutter),
+            };
+            if !is_read.map_err(|error| format!("{}: {error}", current.name))? {
                 self.starved.set();
                 return Ok(SourcePoll::Idle);
             }
-            self.waiting.resize(DATA_LEN, 0);
-            let read = fill(&mut current.from, &mut self.waiting, current.is_stream);
-            let read = read.map_err(|error| format!("{}: {error}", current.name))?;
-            self.waiting.truncate(read);
             current.hash.update(&self.waiting);
             self.has_waiting = true;
         }

@@ -18,12 +18,13 @@ use crate::exit::{Exit, Failure, exit_of};
 use crate::folder;
 use crate::output::{line, note};
 use crate::progress::Progress;
+use crate::words::bytes_words;
 use dacapo::attributes::Attributes;
 use dacapo::failpoint;
 use dacapo::offer::Direction;
 use dacapo::plan::{Assumptions, BytesFlow, Plan};
 use dacapo::port::Port;
-use dacapo::transfer::{FileSink, Place, TransferProgress};
+use dacapo::transfer::{FileSink, MPEGTS_UNIT_LEN_MAX, Place, TransferProgress};
 use dacapo::{Address, Code, Command, Creator, Error, Event, PeerId, Session, SessionId};
 use dacapo_sys::signal::Signal;
 use serde_json::json;
@@ -74,11 +75,11 @@ fn publish(
     opened: &Opened,
 ) -> Result<Creator, Failure> {
     let flow = BytesFlow {
-        session: &args.name,
+        session: args.session(),
         title: "files to this host",
         flow: FLOW,
         direction: Direction::ToCreator,
-        unit_len_max: UNIT_LEN_MAX,
+        unit_len_max: args.format.map_or(UNIT_LEN_MAX, |_| MPEGTS_UNIT_LEN_MAX as u32),
         attributes: asked,
         participants_max: 1,
     };
@@ -103,13 +104,13 @@ fn publish(
 /// Where files go, for one sink after the other.
 enum Target {
     Folder { dir: std::path::PathBuf, force: bool },
-    Output,
+    Output { is_live: bool },
 }
 
 impl Target {
     fn of(args: &RecvArgs) -> Self {
         match args.stdout {
-            true => Self::Output,
+            true => Self::Output { is_live: args.format.is_some() },
             false => Self::Folder { dir: args.out.clone(), force: args.force },
         }
     }
@@ -117,9 +118,10 @@ impl Target {
     fn place(&self) -> Result<Place, String> {
         Ok(match self {
             Self::Folder { dir, force } => Place::Folder { dir: dir.clone(), force: *force },
-            Self::Output => {
+            Self::Output { is_live } => {
                 let out = std::io::stdout().as_fd().try_clone_to_owned();
-                Place::Output(File::from(out.map_err(|error| error.to_string())?))
+                let out = File::from(out.map_err(|error| error.to_string())?);
+                if *is_live { Place::Live(out) } else { Place::Output(out) }
             }
         })
     }
@@ -337,6 +339,10 @@ impl<'a> Receiver<'a> {
                 figures::print(&found.files);
             }
             self.say(&sending.pace.sentence(found.bytes));
+            let missing: u64 = found.files.iter().map(|file| file.bytes_missing).sum();
+            if missing > 0 {
+                self.say(&format!("{} are missing: lost, or too late", bytes_words(missing)));
+            }
         }
         if let Some(failed) = failed {
             note(format_args!("dacapo: recv: {failed}"));

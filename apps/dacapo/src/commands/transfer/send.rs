@@ -11,7 +11,7 @@
 use super::figures::{self, Pace};
 use crate::account::{self, Account};
 use crate::app::{App, AppEvent, interrupted};
-use crate::cli::{SendArgs, or_usage};
+use crate::cli::{Format, SendArgs, or_usage};
 use crate::contact;
 use crate::describe;
 use crate::exit::{Exit, Failure, exit_of};
@@ -63,12 +63,15 @@ pub fn run(args: &SendArgs) -> Result<Exit, Failure> {
     let mut app = App::open()?;
     let peer = app.connect(&args.host, args.wait, &mut progress)?;
     let how = Join::new().asks(&attributes).decide();
-    let joining = app.command(Command::Join { peer, name: args.to.clone(), how });
+    let joining = app.command(Command::Join { peer, name: args.session().to_owned(), how });
     let what = format!("send to {}", args.host);
     let joining = joining.map_err(|error| Failure::core(&what, &error))?;
     let is_reliable = attributes.get(AttributeKey::Loss).and_then(|loss| loss.max) == Some(0);
     let (source, figures, starved) = FileSource::new(inputs, is_reliable);
-    let source = Some(source);
+    let source = Some(match args.format {
+        Some(Format::Mpegts) => source.of_mpegts(),
+        None => source,
+    });
     let pace = Pace::new();
     let sender = Sender {
         app,
@@ -214,7 +217,8 @@ impl Sender<'_> {
     fn handle_offer(&mut self, flows: &[FlowOffer]) {
         let place = flows.iter().position(|flow| flow.direction == Direction::ToCreator);
         let Some((place, source)) = place.zip(self.source.take()) else {
-            let text = format!("{} takes nothing; is it `dacapo recv`?", self.args.to);
+            let to = self.args.session();
+            let text = format!("{to} takes nothing; is it `dacapo recv`?");
             self.failed = Some(Error::new(Code::NoSuchThing, text));
             return self.close();
         };
@@ -348,7 +352,8 @@ impl Sender<'_> {
             let before: u64 = found.files.iter().map(|file| file.bytes).sum();
             let bytes = found.bytes.saturating_sub(before);
             let fault = Some("not sent to its end".to_owned());
-            found.files.push(FileResult { name, path: None, bytes, sha256: String::new(), fault });
+            let (path, sha256) = (None, String::new());
+            found.files.push(FileResult { name, path, bytes, bytes_missing: 0, sha256, fault });
         }
     }
 
@@ -358,10 +363,12 @@ impl Sender<'_> {
         if error.code != Code::NotServed {
             return Failure::core(&what, error);
         }
-        let (to, host) = (&self.args.to, &self.args.host);
+        let (to, host) = (self.args.session(), &self.args.host);
+        let recv =
+            self.args.format.map_or("dacapo recv", |_| "dacapo recv --stdout --format mpegts");
         let text = format!(
-            "nothing there receives as \"{to}\": start `dacapo recv` at {host}; one with another \
-             --name is meant by --to"
+            "nothing there receives as \"{to}\": start `{recv}` at {host}; one with another --name \
+             is meant by --to"
         );
         Failure::new(exit_of(error.code), &what, text)
     }

@@ -207,7 +207,8 @@ mod tests {
     fn a_peer_may_send_as_many_files_as_a_transfer_has_and_no_more() {
         let peer = SocketAddr::from(([192, 0, 2, 1], 4_040));
         let mut served = Served::new(peer, Service::Stream);
-        let finished = || Finished { path: None, bytes: 0, digest: [0; 32], fault: None };
+        let finished =
+            || Finished { path: None, bytes: 0, missing: 0, digest: [0; 32], fault: None };
         served.files = (0..FILES_MAX).map(|_| ("a".to_owned(), finished())).collect();
         let kind = Kind::Begin { size: None };
         let begin = Header { kind, is_last: false, file: 0 }.emit();
