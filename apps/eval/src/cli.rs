@@ -100,6 +100,9 @@ pub enum Command {
     /// The load of loaded rounds, for the harness's own use.
     #[command(hide = true, after_help = format!("{BURDEN}\n\n{EXIT_CODES}"))]
     Burden(BurdenArgs),
+    /// A live source, for the harness's own use.
+    #[command(hide = true, after_help = format!("{PACE}\n\n{EXIT_CODES}"))]
+    Pace(PaceArgs),
     /// How long it takes to choose a graph and a transport, with why, or to say why there is none.
     #[command(after_help = format!("{CHOICE}\n\n{EXIT_CODES}"))]
     Choice(BenchChoiceArgs),
@@ -151,6 +154,16 @@ pub enum Command {
     /// Print the manual page, or write the pages of all measurements into a folder.
     #[command(after_help = format!("{MAN}\n\n{EXIT_CODES}"))]
     Man(ManArgs),
+}
+
+/// Arguments of `pace`.
+#[derive(Debug, Args)]
+pub struct PaceArgs {
+    /// What is written to standard output.
+    pub file: PathBuf,
+    /// How fast.
+    #[arg(long, value_name = "MBIT/S", default_value_t = 4.0)]
+    pub mbit_per_s: f64,
 }
 
 /// Arguments of `burden`.

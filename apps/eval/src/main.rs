@@ -24,6 +24,7 @@ mod line;
 mod link;
 mod net;
 mod outcome;
+mod pace;
 mod pages;
 mod peers;
 mod plain;
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
             run::burden::carry(args.kind, args.seconds);
             Ok(exit::Exit::Success)
         }
+        Command::Pace(args) => pace::run(&args),
         Command::Choice(args) => choice::run(&args),
         Command::Control(args) => control::run(&args),
         Command::Copies(args) => copies::run(&args),

@@ -36,6 +36,7 @@ mod module;
 mod profile;
 mod runner;
 mod service;
+pub mod shares;
 mod signals;
 mod spec;
 mod touch;

@@ -6,6 +6,7 @@
 //! Invariants: integers only; everything saturates and nothing panics; each result grows (or falls)
 //! with each argument, without which no profile could keep the order of services.
 
+pub(crate) use dacapo_lift::shares::{both, part, ratio};
 use dacapo_lift::{PPB, Path, Setting, Units};
 
 /// The bytes before every unit inside a graph, which number it.
@@ -20,23 +21,6 @@ pub(crate) const MILLISECOND: u64 = 1_000_000;
 /// `value` rounded up to whole milliseconds, in ns.
 pub(crate) fn whole_milliseconds(value: u64) -> u64 {
     value.div_ceil(MILLISECOND).saturating_mul(MILLISECOND)
-}
-
-/// `a` times `b` through `by`, rounded up; 0 when `by` is 0 and so is the product.
-pub(crate) fn ratio(a: u64, b: u64, by: u64) -> u64 {
-    let product = u128::from(a).saturating_mul(u128::from(b));
-    u64::try_from(product.div_ceil(u128::from(by.max(1)))).unwrap_or(u64::MAX)
-}
-
-/// `a` times `b` through `by`, rounded down: of what is better when there is more of it.
-pub(crate) fn part(a: u64, b: u64, by: u64) -> u64 {
-    let product = u128::from(a).saturating_mul(u128::from(b)) / u128::from(by.max(1));
-    u64::try_from(product).unwrap_or(u64::MAX)
-}
-
-/// The share `a` of the share `b`, in ppb.
-pub(crate) fn both(a: u64, b: u64) -> u64 {
-    ratio(a, b, PPB)
 }
 
 /// The chance of one or the other, in ppb, when they do not depend on each other.
@@ -101,8 +85,6 @@ mod tests {
 
     #[test]
     fn shares_are_those_of_probability_rounded_up() {
-        assert_eq!(both(PPB / 2, PPB / 2), PPB / 4);
-        assert_eq!((both(1, 1), both(0, PPB), both(PPB, PPB)), (1, 0, PPB));
         assert_eq!(either(PPB / 2, PPB / 2), PPB / 4 * 3);
         assert_eq!((either(0, 7), either(7, 0), either(PPB, 7)), (7, 7, PPB));
         assert_eq!(running(PPB / 2, 3), PPB / 8);
@@ -136,8 +118,6 @@ mod tests {
         };
         assert_eq!(packets_in(&units, 0, u64::MAX), u64::MAX);
         assert_eq!(time_of(u64::MAX, 0), u64::MAX);
-        assert_eq!((ratio(0, 0, 0), part(0, 0, 0)), (0, 0));
-        assert_eq!((part(u64::MAX, u64::MAX, 1), part(7, 1, 2)), (u64::MAX, 3));
         assert_eq!(whole_milliseconds(u64::MAX), u64::MAX);
         assert_eq!((whole_milliseconds(0), whole_milliseconds(1)), (0, MILLISECOND));
     }

@@ -10,6 +10,7 @@
 //! Source: M. Mathis, J. Semke, J. Mahdavi, T. Ott: The Macroscopic Behavior of the TCP Congestion
 //! Avoidance Algorithm, 1997 (rate); RFC 5681 (fast retransmit); RFC 6298 (time-out).
 
+use dacapo_lift::shares::{Holes, ratio};
 use dacapo_lift::{Cost, Figures, PPB, Path, Setting, TransportProfile};
 
 /// So many segments under way in a round trip are needed for three duplicate ACKs to follow a loss.
@@ -17,6 +18,9 @@ const FAST_RETRANSMIT_MIN: u64 = 4;
 
 /// From this share of packets on, in ppb, a delay belongs to what 99 of 100 packets meet.
 const ONE_IN_HUNDRED: u64 = PPB / 100;
+
+/// The share of units, in ppb, that may come later than a deadline.
+const ONE_IN_TEN_THOUSAND: u64 = PPB / 10_000;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -68,13 +72,11 @@ impl TransportProfile for Repaired {
         };
         let rate =
             scale(path.rate_bps, self.segment_len, self.segment_on_wire).min(allowed).min(bound);
-        let held_up = path.loss_ppb.saturating_mul(self.segments_per_round_trip(setting).max(1));
-        let repair = if held_up < ONE_IN_HUNDRED { 0 } else { self.recovery(setting) };
         let rest = record_len(setting).saturating_sub(self.segment_len);
         let delay = path
             .delay_ns
             .saturating_add(path.jitter_ns)
-            .saturating_add(repair)
+            .saturating_add(self.repair(setting))
             .saturating_add(scale(rest.saturating_mul(8), SECOND, rate));
         Figures {
             loss_ppb: 0,
@@ -101,6 +103,28 @@ impl Repaired {
         let per_ks = u128::from(setting.units.per_ks) * u128::from(per_unit);
         let count = per_ks.saturating_mul(u128::from(round_trip(&setting.path)));
         u64::try_from(count / (1_000 * u128::from(SECOND))).unwrap_or(u64::MAX)
+    }
+
+    /// How much later than without losses units come: 99 of 100; where what is late is not handed
+    /// over, all but one in 10,000, since it is as good as lost.
+    fn repair(&self, setting: &Setting) -> u64 {
+        let (path, recovery) = (setting.path, self.recovery(setting));
+        if setting.deadline_ns == u64::MAX {
+            let per_trip = self.segments_per_round_trip(setting).max(1);
+            let held_up = path.loss_ppb.saturating_mul(per_trip);
+            return if held_up < ONE_IN_HUNDRED { 0 } else { recovery };
+        }
+        let per_unit = u64::from(setting.units.len_mean).div_ceil(self.segment_len).max(1);
+        let holes = Holes {
+            loss_ppb: path.loss_ppb.min(PPB),
+            burst_milli: path.burst_milli.max(1_000),
+            apart_ns: ratio(1_000, SECOND, setting.units.per_ks.saturating_mul(per_unit)).max(1),
+            // What is lost again is missed by a timer only (RFC 6298, section 5).
+            again_ns: recovery.saturating_add(round_trip(&path).max(self.timeout_min)),
+        };
+        // What shows that something is missing comes behind the run.
+        let first = |run_milli| recovery.saturating_add(ratio(holes.apart_ns, run_milli, 1_000));
+        holes.later_than_all_but(ONE_IN_TEN_THOUSAND, first)
     }
 
     /// How much later a lost segment comes, in ns: a round trip when enough follow it to show that

@@ -30,7 +30,7 @@ pub struct SendArgs {
     /// as little as possible is lost or late, and neither is waited for.
     #[arg(long, value_name = "DURATION", value_parser = super::parse_duration, requires = "format")]
     #[arg(conflicts_with = "reliable")]
-    deadline: Option<Duration>,
+    pub deadline: Option<Duration>,
     /// What the receiver calls standard input.
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,

@@ -81,6 +81,10 @@ pub const BURDEN: &str = "\
 Examples:
   dacapo-eval burden spin --seconds 1";
 
+pub const PACE: &str = "\
+Examples:
+  dacapo-eval pace film.ts --mbit-per-s 4.4 | dacapo send 127.0.0.1 - --format mpegts";
+
 pub const SETUP: &str = "\
 Examples:
   dacapo-eval setup --listen 127.0.0.1:21000

@@ -8,6 +8,7 @@ mod host;
 mod instructions;
 mod links;
 mod long;
+mod media;
 mod modules;
 mod network;
 mod own;
@@ -26,7 +27,7 @@ pub use own::number;
 pub fn all() -> Vec<&'static dyn Experiment> {
     let mut all: Vec<&'static dyn Experiment> =
         vec![&network::Network, &links::LINKS, &sizes::SIZES];
-    let grows: [&dyn Experiment; 7] = [
+    let grows: [&dyn Experiment; 8] = [
         &long::LONG,
         &setup::SETUP,
         &flows::FLOWS,
@@ -34,6 +35,7 @@ pub fn all() -> Vec<&'static dyn Experiment> {
         &modules::MODULES,
         &rtt::RTT,
         &sends::SENDS,
+        &media::MEDIA,
     ];
     all.extend(grows);
     let counted: [&dyn Experiment; 4] =

@@ -8,6 +8,7 @@
 //! Most are programs of `eval/peers` that speak one command line ([`Listed`]); one that people use
 //! as it is, such as iperf3, has words of its own.
 
+mod broadcast;
 mod dacapo;
 mod iperf3;
 mod listed;
@@ -15,6 +16,7 @@ mod setup;
 mod xtp;
 
 pub use self::dacapo::{Dacapo, Which};
+pub use broadcast::{Broadcast, By};
 pub use iperf3::Iperf3;
 pub use listed::Listed;
 pub use setup::SetUp;
@@ -40,6 +42,8 @@ pub enum Measure {
     SetUp,
     /// The same, with a process for each.
     Start,
+    /// How much of what is sent at its own rate comes whole and in time.
+    Broadcast,
 }
 
 /// How an end waits.
@@ -97,6 +101,9 @@ pub trait Peer: Sync {
 /// # Errors
 /// It is missing, crashed, hung or printed rubbish.
 pub fn run(peer: &dyn Peer, order: &Order, rig: &mut Rig) -> Result<Sample, String> {
+    if order.measure == Measure::Broadcast {
+        broadcast::make_film(rig)?;
+    }
     let address = format!("{}:{}", rig.place.address(), rig.next_port());
     let reports = rig.pair(&peer.pair(order, &address, rig))?;
     let sample = peer.sample(order, &reports, rig)?;

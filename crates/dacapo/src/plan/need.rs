@@ -69,6 +69,10 @@ pub(super) struct Need {
     pub speed: Speed,
 }
 
+/// What waits for a repair is to be handed over so long before its deadline, and a twentieth of
+/// that: by how much clocks are compared wrongly, and timers and processes are late.
+const DEADLINE_SPARE_NS: u64 = 5_000_000;
+
 impl Need {
     /// The units that are sent.
     pub fn units(&self, attributes: &Attributes) -> Units {
@@ -104,7 +108,7 @@ impl Need {
         let frame_rate = attributes.get(AttributeKey::FrameRate);
         let throughput = attributes.get(AttributeKey::Throughput);
         let by_rate = frame_rate.and_then(|asked| asked.max.or(asked.min)).map(|rate| rate / 1_000);
-        let by_bits = throughput.and_then(|asked| asked.max.or(asked.min));
+        let by_bits = throughput.and_then(|asked| asked.min.or(asked.max));
         let by_bits = by_bits.map(|bps| bps.saturating_mul(125) / u64::from(len_mean.max(1)));
         let per_ks = by_rate.or(by_bits).unwrap_or(RAW_PER_KS).max(1);
         let is_paced = frame_rate.is_some_and(|asked| asked.max.is_some());
@@ -127,7 +131,10 @@ impl Need {
     /// How long after it was sent a unit is of use, in ns: until the playout that is named, or as
     /// long as the attributes allow.
     pub fn useful_ns(&self, attributes: &Attributes) -> u64 {
-        let bounds = attributes.useful_ns().into_iter().chain(self.playout_ns);
+        let deadline = self.deadline_ns(attributes);
+        let in_time = deadline.saturating_sub((deadline / 20).max(DEADLINE_SPARE_NS));
+        let in_time = (deadline < u64::MAX).then_some(in_time);
+        let bounds = attributes.useful_ns().into_iter().chain(self.playout_ns).chain(in_time);
         bounds.min().unwrap_or(u64::MAX)
     }
 

@@ -36,6 +36,8 @@ pub(super) struct Cutter {
     bytes: Vec<u8>,
     /// Where the first of them lies in the stream.
     at: u64,
+    /// What is left of a packet whose beginning was passed over.
+    rest_len: usize,
 }
 
 impl Cutter {
@@ -46,7 +48,22 @@ impl Cutter {
 
     /// Takes what has been read, at most [`Cutter::room`].
     pub fn push(&mut self, bytes: &[u8]) {
-        self.bytes.extend_from_slice(bytes);
+        let rest = self.rest_len.min(bytes.len());
+        self.rest_len -= rest;
+        self.bytes.extend(bytes.iter().skip(rest));
+    }
+
+    /// So many bytes more than were pushed are passed over, and the rest of the last packet, with
+    /// what waits here; returns how many those are together, from the last that was cut.
+    pub fn pass_over(&mut self, len: u64) -> u64 {
+        let counted = (self.rest_len as u64).min(len);
+        self.rest_len -= counted as usize;
+        let passed = (len - counted).saturating_add(self.bytes.len() as u64);
+        self.bytes.clear();
+        let whole = passed.next_multiple_of(PACKET_LEN as u64);
+        self.rest_len += (whole - passed) as usize;
+        self.at = self.at.saturating_add(whole);
+        whole
     }
 
     /// Whether a packet is whole.
@@ -111,6 +128,33 @@ mod tests {
             cutter.cut(&mut unit, true).unwrap();
             got.extend_from_slice(&unit);
             assert!(got == bytes, "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn behind_what_was_passed_over_it_begins_with_a_packet_and_no_byte_is_uncounted() {
+        for seed in 0..300 {
+            let mut random = Random::from_number(seed);
+            let bytes = stream(40, 0);
+            let (mut cutter, mut read, mut counted) = (Cutter::default(), 0, 0);
+            let mut unit = Vec::new();
+            while read < bytes.len() {
+                let most = (bytes.len() - read).min(cutter.room()) as u64;
+                let len = 1 + random.below(most) as usize;
+                if random.chance(0.3) {
+                    counted += cutter.pass_over(len as u64) as usize;
+                } else {
+                    cutter.push(&bytes[read..read + len]);
+                    if cutter.has_packet() {
+                        cutter.cut(&mut unit, false).unwrap();
+                        assert!(unit == bytes[counted..counted + unit.len()], "seed {seed}");
+                        counted += unit.len();
+                    }
+                }
+                read += len;
+            }
+            cutter.cut(&mut unit, true).unwrap();
+            assert_eq!(counted + unit.len(), bytes.len(), "seed {seed}");
         }
     }
 

@@ -17,7 +17,8 @@ pub struct FileResult {
     pub path: Option<PathBuf>,
     /// Its bytes.
     pub bytes: u64,
-    /// Bytes of it that did not come, or too late, where it may be so.
+    /// Bytes of it that did not come, or too late, where it may be so; at the sender: that had
+    /// waited before the flow began, and were not sent.
     pub bytes_missing: u64,
     /// The SHA-256 of what was read or written, in hexadecimal.
     pub sha256: String,

@@ -26,6 +26,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+/// A flow runs that asks as often as that.
+const START: Duration = Duration::from_millis(20);
+
+/// How often a live source looks by itself.
+const LIVE_EVERY: Duration = Duration::from_millis(2);
+
+/// No more than that waits in a pipe.
+const WAITING_MAX: u64 = 16 << 20;
+
 /// How often a begin and an end are sent where they may be lost.
 const SENT_LOSSY: u32 = 3;
 
@@ -101,6 +110,26 @@ impl Starved {
     }
 }
 
+/// How a live source keeps up.
+struct Live {
+    deadline: Duration,
+    /// When it was asked last.
+    asked: Option<Time>,
+    /// It is asked as often as it wants.
+    runs: bool,
+}
+
+impl Live {
+    /// Whether what waits has waited too long: until the flow runs, and after it stood still.
+    fn is_behind(&mut self, now: Time) -> bool {
+        let paused = self.asked.replace(now).map(|asked| now.since(asked));
+        let is_behind =
+            paused.is_none_or(|it| if self.runs { it > self.deadline } else { it > START });
+        self.runs = !is_behind;
+        is_behind
+    }
+}
+
 /// The file that is being sent.
 struct Current {
     name: String,
@@ -110,6 +139,8 @@ struct Current {
     /// Watches a stream that may have nothing to read for a while.
     poller: Option<Poller>,
     sent: u64,
+    /// So many bytes were passed over before.
+    passed: u64,
     hash: Sha256,
 }
 
@@ -124,6 +155,23 @@ impl Current {
 }
 
 impl Current {
+    /// Reads what waits, to the end of it.
+    fn pass_over(&mut self, cutter: &mut Option<Cutter>) -> Result<(), String> {
+        let (mut waiting, mut passed) = (Vec::new(), 0_u64);
+        while self.poller.is_some()
+            && passed < WAITING_MAX
+            && self.read(&mut waiting, DATA_LEN)?
+            && !waiting.is_empty()
+        {
+            passed = passed.saturating_add(waiting.len() as u64);
+        }
+        if let Some(cutter) = cutter {
+            passed = cutter.pass_over(passed);
+        }
+        (self.sent, self.passed) = (self.sent + passed, self.passed + passed);
+        Ok(())
+    }
+
     /// Reads up to so many bytes, none at its end; false when it has nothing now.
     fn read(&mut self, into: &mut Vec<u8>, len_max: usize) -> Result<bool, String> {
         if !self.is_readable() {
@@ -180,6 +228,8 @@ pub struct FileSource {
     has_waiting: bool,
     /// Cuts a transport stream.
     cutter: Option<Cutter>,
+    /// What waits in a pipe too long is not sent.
+    live: Option<Live>,
     starved: Starved,
     progress: TransferProgress,
 }
@@ -202,6 +252,7 @@ impl FileSource {
             waiting: vec![0; DATA_LEN],
             has_waiting: false,
             cutter: None,
+            live: None,
             starved: starved.clone(),
             progress: progress.clone(),
         };
@@ -212,6 +263,13 @@ impl FileSource {
     #[must_use]
     pub fn of_mpegts(self) -> Self {
         Self { cutter: Some(Cutter::default()), ..self }
+    }
+
+    /// The same; what waits in a pipe until the flow runs, or while it stands still for longer than
+    /// that, is passed over: everything behind it would be late too.
+    #[must_use]
+    pub fn live(self, deadline: Duration) -> Self {
+        Self { live: Some(Live { deadline, asked: None, runs: false }), ..self }
     }
 
     /// Opens the next input; false when there is none.
@@ -235,7 +293,8 @@ impl FileSource {
         // What cannot be watched, such as /dev/zero, can always be read.
         let poller = if is_stream { watch(&from).ok() } else { None };
         let hash = Sha256::new();
-        self.current = Some(Current { name, from, size, is_stream, poller, sent: 0, hash });
+        self.current =
+            Some(Current { name, from, size, is_stream, poller, sent: 0, passed: 0, hash });
         self.cutter = self.cutter.take().map(|_| Cutter::default());
         self.next = Next::Begin(self.times);
         Ok(true)
@@ -269,16 +328,21 @@ impl FileSource {
         Ok(SourcePoll::Unit)
     }
 
-    fn data(&mut self, unit: &mut UnitWriter<'_>) -> Result<SourcePoll, String> {
+    fn data(&mut self, now: Time, unit: &mut UnitWriter<'_>) -> Result<SourcePoll, String> {
         let Some(current) = &mut self.current else { return Ok(SourcePoll::End) };
         if !self.has_waiting {
+            if self.live.as_mut().is_some_and(|live| live.is_behind(now)) {
+                current.pass_over(&mut self.cutter)?;
+            }
             let is_read = match &mut self.cutter {
                 None => current.read(&mut self.waiting, DATA_LEN),
                 Some(cutter) => current.read_packets(&mut self.waiting, cutter),
             };
             if !is_read.map_err(|error| format!("{}: {error}", current.name))? {
                 self.starved.set();
-                return Ok(SourcePoll::Idle);
+                // Whoever watches the pipe may be busy.
+                let soon = self.live.as_ref().map(|_| SourcePoll::Wait(now + LIVE_EVERY));
+                return Ok(soon.unwrap_or(SourcePoll::Idle));
             }
             current.hash.update(&self.waiting);
             self.has_waiting = true;
@@ -319,14 +383,17 @@ impl FileSource {
             self.next = Next::End(left - 1, digest);
             return Ok(SourcePoll::Unit);
         }
-        self.progress.done(FileResult::new(&current.name, None, current.sent, &digest));
+        let sent = current.sent - current.passed;
+        let mut result = FileResult::new(&current.name, None, sent, &digest);
+        result.bytes_missing = current.passed;
+        self.progress.done(result);
         self.current = None;
         self.next = Next::Open;
         self.number = self.number.wrapping_add(1);
         Ok(SourcePoll::Unit)
     }
 
-    fn poll(&mut self, unit: &mut UnitWriter<'_>) -> Result<SourcePoll, String> {
+    fn poll(&mut self, now: Time, unit: &mut UnitWriter<'_>) -> Result<SourcePoll, String> {
         if matches!(self.next, Next::Open) && !self.open().map_err(|error| error.to_string())? {
             self.progress.update(|now| now.is_over = true);
             return Ok(SourcePoll::End);
@@ -334,7 +401,7 @@ impl FileSource {
         match self.next {
             Next::Begin(left) => self.begin(unit, left),
             Next::End(left, digest) => self.end(unit, left, digest),
-            Next::Data | Next::Open => self.data(unit),
+            Next::Data | Next::Open => self.data(now, unit),
         }
     }
 }
@@ -363,8 +430,8 @@ fn fill(from: &mut File, into: &mut [u8], is_stream: bool) -> io::Result<usize> 
 }
 
 impl Source for FileSource {
-    fn poll_unit(&mut self, _now: Time, unit: &mut UnitWriter<'_>) -> SourcePoll {
-        self.poll(unit).unwrap_or_else(|text| {
+    fn poll_unit(&mut self, now: Time, unit: &mut UnitWriter<'_>) -> SourcePoll {
+        self.poll(now, unit).unwrap_or_else(|text| {
             self.progress.fail(&text);
             SourcePoll::Failed(text)
         })

@@ -10,7 +10,9 @@
 
 use super::chain::{Chain, left};
 use super::rs::{LEFT, PARITIES, SOURCES, SPAN, SPEC};
-use crate::arithmetic::{MILLISECOND, ONE_IN_HUNDRED, packets_in, packets_per_unit, part, ratio};
+use crate::arithmetic::{
+    MILLISECOND, ONE_IN_HUNDRED, packets_in, packets_per_unit, part, ratio, unit_bytes,
+};
 use dacapo_lift::{Cost, Figures, PPB, Params, Path, Profile, Service, Setting};
 
 /// What each train, packet and byte costs where nothing is lost, parities not counted: default,
@@ -32,6 +34,9 @@ const SOURCES_MOST: u64 = 60;
 /// The most parities of one: who needs more is better served by longer blocks, or by asking.
 const PARITIES_MOST: u64 = 30;
 
+/// How much of what a flow may send is payload, at least, in per cent.
+const OF_PAYLOAD: u64 = 96;
+
 /// What may stay lost, in ppb, with the points that are proposed.
 const SOME: u64 = 1_000_000;
 const FEW: u64 = 100_000;
@@ -43,13 +48,14 @@ pub(super) struct Blocks;
 impl Profile for Blocks {
     /// A short block of which one packet in 1,000 stays lost, a long one of which one in 10,000
     /// does, and a long one of which one in a million does; each with as few parities as that takes
-    /// on this path, and never more than sources.
+    /// on this path, and never more than sources, nor than what the flow may send leaves room for:
+    /// the second takes half of that, for who also sends again what is lost.
     fn points(&self, setting: &Setting, _: &Service) -> Vec<Params> {
         // Its sources take a span, and so do its parities.
         let in_time = setting.spare_after_path_ns() / 2 / MILLISECOND * MILLISECOND;
         let in_time = in_time.max(MILLISECOND);
-        let mut points = proposed(setting, SHORT.min(in_time), &[SOME]);
-        points.extend(proposed(setting, LONG.min(in_time), &[FEW, HARDLY_ANY]));
+        let mut points = proposed(setting, SHORT.min(in_time), &[(SOME, 1)]);
+        points.extend(proposed(setting, LONG.min(in_time), &[(FEW, 2), (HARDLY_ANY, 1)]));
         points.dedup();
         points
     }
@@ -155,16 +161,31 @@ impl Block {
     }
 }
 
+/// How many parities fit beside so many sources into what the flow may send; as many as there may
+/// be where its units already fill that, or nobody bounds it: there its load says nothing.
+fn room_for(sources: u64, setting: &Setting) -> u64 {
+    let load = ratio(setting.units.per_ks, unit_bytes(&setting.units).saturating_mul(8), 1_000);
+    let bound = if setting.bound_bps == 0 { u64::MAX } else { setting.bound_bps };
+    let may = part(bound.min(setting.path.rate_bps), OF_PAYLOAD, 100);
+    match part(sources, may.saturating_sub(load), load) {
+        0 => u64::MAX,
+        room => room,
+    }
+}
+
 /// Blocks that take `span` at most, with the fewest parities after which no more of what the path
-/// loses stays lost than each target says, of which each is smaller than the one before it.
-fn proposed(setting: &Setting, span: u64, targets: &[u64]) -> Vec<Params> {
+/// loses stays lost than each target says, of which each is smaller than the one before it; each
+/// takes a part of the room that there is.
+fn proposed(setting: &Setting, span: u64, targets: &[(u64, u64)]) -> Vec<Params> {
     let room = setting.path.datagram_len;
     let sources = packets_in(&setting.units, room, span).min(SOURCES_MOST);
     let most = sources.min(PARITIES_MOST);
     let mut chain = Chain::new(setting.path.loss_ppb, setting.path.burst_milli, most);
     chain.pass(sources);
+    let room = room_for(sources, setting);
     let mut parities = 0;
-    let mut point = |target: &u64| {
+    let mut point = |(target, of_room): &(u64, u64)| {
+        let most = most.min(room / of_room).max(1);
         while parities < most && (parities == 0 || chain.left_ppb(parities) > *target) {
             parities += 1;
             chain.pass(sources + parities);

@@ -17,6 +17,7 @@ use crate::describe;
 use crate::exit::{Exit, Failure, exit_of};
 use crate::output::{self, line, note};
 use crate::progress::Progress;
+use crate::words::bytes_words;
 use dacapo::attributes::{AttributeKey, Attributes};
 use dacapo::failpoint;
 use dacapo::offer::{Direction, FlowOffer};
@@ -69,7 +70,10 @@ pub fn run(args: &SendArgs) -> Result<Exit, Failure> {
     let is_reliable = attributes.get(AttributeKey::Loss).and_then(|loss| loss.max) == Some(0);
     let (source, figures, starved) = FileSource::new(inputs, is_reliable);
     let source = Some(match args.format {
-        Some(Format::Mpegts) => source.of_mpegts(),
+        Some(Format::Mpegts) => match args.deadline {
+            Some(deadline) => source.of_mpegts().live(deadline),
+            None => source.of_mpegts(),
+        },
         None => source,
     });
     let pace = Pace::new();
@@ -401,6 +405,10 @@ impl Sender<'_> {
         } else if !self.args.quiet {
             figures::print(&found.files);
             line(self.pace.sentence(found.bytes));
+            let passed: u64 = found.files.iter().map(|file| file.bytes_missing).sum();
+            if passed > 0 {
+                line(format!("{} had waited before and were not sent", bytes_words(passed)));
+            }
             if found.files.iter().any(|file| file.fault.is_some())
                 || account::verdict(&self.accounts) != Exit::Success
             {

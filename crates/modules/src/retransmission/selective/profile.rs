@@ -8,20 +8,15 @@
 
 use super::receiving::{ACK_AFTER, ACK_PACKETS};
 use super::sending::{ASKED_MIN, ASKED_PARTS};
-use crate::arithmetic::{MILLISECOND, ONE_IN_HUNDRED, apart_ns, both, part, ratio, unit_bytes};
+use crate::arithmetic::{MILLISECOND, ONE_IN_HUNDRED, apart_ns, part, ratio, unit_bytes};
+use dacapo_lift::shares::Holes;
 use dacapo_lift::{Cost, Figures, PPB, Params, Profile, Service, Setting};
 
 /// Default, measured by `dacapo bench cost` on Intel Xeon.
 const COST: Cost = Cost { train_ps: 41_000, packet_ps: 20_200, byte_ps: 1, wire_milli: 0 };
 
-/// How often a packet is sent, at the most that is reckoned with.
-const TRIES_MAX: u32 = 8;
-
 /// How much later than a round trip a probe leaves.
 const PROBED: u64 = MILLISECOND + ACK_AFTER.as_nanos() as u64;
-
-/// No delay beyond that is told from others: 100 s.
-const LATE_MAX: u64 = 100_000 * MILLISECOND;
 
 /// How often a packet leaves, at the most that costs are reckoned with: three in four are lost.
 const COPIES_MAX: u64 = 4;
@@ -84,16 +79,10 @@ fn again_milli(loss_ppb: u64) -> u64 {
     again.saturating_add(1_000).min(COPIES_MAX * 1_000)
 }
 
-/// The lengths of runs of losses that are reckoned with, in thousandths of the mean, and how many
-/// of a thousand runs are so long: about what lengths without a memory are.
-const RUNS: [(u64, u64); 4] = [(310, 500), (1_100, 300), (2_200, 150), (4_000, 50)];
-
 /// What repairing takes.
 struct Repair {
     /// The share of packets that are lost, in ppb; a packet that is sent again is, too.
     loss: u64,
-    /// The share at which a run of losses begins, in ppb.
-    begins: u64,
     /// The mean length of a run, in thousandths of packets.
     burst_milli: u64,
     apart: u64,
@@ -111,15 +100,7 @@ impl Repair {
         let trip = figures.delay_ns.saturating_add(path.delay_ns).saturating_add(figures.jitter_ns);
         let loss = figures.loss_ppb.min(PPB);
         let burst_milli = path.burst_milli.max(1_000);
-        let begins = ratio(loss, 1_000, burst_milli);
-        Self {
-            loss,
-            begins,
-            burst_milli,
-            apart,
-            trip,
-            is_silent: apart > trip.saturating_add(PROBED),
-        }
+        Self { loss, burst_milli, apart, trip, is_silent: apart > trip.saturating_add(PROBED) }
     }
 
     /// How long after the first of a run of losses left its last one leaves again: when one behind
@@ -133,46 +114,20 @@ impl Repair {
         self.trip.saturating_add(overdue.max(run.saturating_add(MILLISECOND)))
     }
 
-    /// The share of packets that come more than `late` later, in ppb: of each run those lost
-    /// themselves, and those behind them that wait as long. What is sent again leaves at once, and
-    /// is lost again as one.
+    /// The share of packets that come more than `late` later, in ppb.
     fn share_later(&self, late: u64) -> u64 {
-        let again = if self.is_silent { self.trip } else { self.seen(self.burst_milli) };
-        let mut share = 0_u64;
-        for (len, of_thousand) in RUNS {
-            let run_milli = ratio(self.burst_milli, len, 1_000).max(1_000);
-            let mut came = self.seen(run_milli);
-            let mut runs = ratio(self.begins, of_thousand, 1_000);
-            let mut counted = 0;
-            for _ in 0..TRIES_MAX {
-                // Where each of the packets begins to wait does not fall on the time asked for.
-                let late_milli = part(came.saturating_sub(late), 1_000, self.apart);
-                let late_milli = late_milli.saturating_add(500 * u64::from(late_milli > 0));
-                share = share.saturating_add(part(runs, late_milli - counted, 1_000));
-                counted = late_milli;
-                (runs, came) = (both(runs, self.loss), came.saturating_add(again));
-                if runs == 0 {
-                    break;
-                }
-            }
-        }
-        share.min(PPB)
+        self.holes().share_later(late, |run_milli| self.seen(run_milli))
     }
 
     /// How much later 99 of 100 come.
     fn later_than_one_in_hundred(&self) -> u64 {
-        if self.share_later(0) < ONE_IN_HUNDRED {
-            return 0;
-        }
-        let (mut short, mut long) = (0, self.seen(8 * self.burst_milli));
-        while self.share_later(long) >= ONE_IN_HUNDRED && long < LATE_MAX {
-            (short, long) = (long, long.saturating_mul(2));
-        }
-        while long - short > MILLISECOND / 2 {
-            let middle = short.midpoint(long);
-            let is_late = self.share_later(middle) >= ONE_IN_HUNDRED;
-            *(if is_late { &mut short } else { &mut long }) = middle;
-        }
-        long
+        self.holes().later_than_all_but(ONE_IN_HUNDRED, |run_milli| self.seen(run_milli))
+    }
+
+    /// What is sent again leaves at once, and is lost again as one.
+    fn holes(&self) -> Holes {
+        let again_ns = if self.is_silent { self.trip } else { self.seen(self.burst_milli) };
+        let (loss_ppb, burst_milli, apart_ns) = (self.loss, self.burst_milli, self.apart);
+        Holes { loss_ppb, burst_milli, apart_ns, again_ns }
     }
 }
