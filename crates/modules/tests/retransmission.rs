@@ -214,7 +214,11 @@ fn nothing_is_asked_for_that_would_come_too_late() {
     b.fire();
     assert_eq!(b.wire().len(), 1);
     let by = b.now + ms(100);
-    assert_eq!(b.runner.next_deadline(), Some(by));
+    // There is no time for another asking after this one, which is repeated.
+    b.now += ms(15);
+    assert_eq!(b.runner.next_deadline(), Some(b.now));
+    b.fire();
+    assert_eq!((b.wire().len(), b.runner.next_deadline()), (1, Some(by)));
     b.now = by;
     b.fire();
     assert_eq!((b.wire().len(), lost(&b)), (0, 1));

@@ -10,6 +10,11 @@ use dacapo_base::Time;
 use dacapo_wire::retransmission::{ATTEMPTS_MAX, RANGES_MAX, Range};
 use std::time::Duration;
 
+/// A last question is asked again so much later: more than most runs of losses take, and not at
+/// once.
+pub(super) const APART_MAX: Duration = Duration::from_millis(15);
+pub(super) const APART_MIN: Duration = Duration::from_millis(2);
+
 /// Packets that follow each other and are missing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gap {
@@ -28,6 +33,8 @@ pub(super) struct Gap {
     pub attempts: u8,
     /// Some of it was given up before.
     pub is_cut: bool,
+    /// The question for which there is no other time has been asked, and is asked once more.
+    pub is_last: bool,
 }
 
 impl Gap {
@@ -43,6 +50,11 @@ impl Gap {
         let apart = self.apart.as_nanos();
         let later = at.since(self.by).as_nanos().checked_div(apart).unwrap_or(u128::MAX);
         u64::try_from(later).unwrap_or(u64::MAX).saturating_add(1).min(self.count)
+    }
+
+    /// Until when the last of them is of use.
+    fn last_by(&self) -> Time {
+        self.by + self.apart * self.count.saturating_sub(1) as u32
     }
 
     /// Leaves the first of them out.
@@ -62,7 +74,8 @@ impl Gap {
     }
 
     /// Adds what is of use when an answer comes to the ranges, and says when it is to be asked for
-    /// again: while that would not be too late, and no more often than it can be.
+    /// again: while that would not be too late, and no more often than it can be. The last time it
+    /// is asked for twice, so far apart that a run of losses rarely takes both.
     pub fn ask(&mut self, ranges: &mut Vec<Range>, now: Time, comes: Time, wait: Duration) {
         let overdue = self.overdue(comes);
         if overdue == self.count || self.attempts == ATTEMPTS_MAX {
@@ -77,7 +90,11 @@ impl Gap {
         if self.attempts == 1 {
             self.asked_first = now;
         }
-        self.ask = Some(now + wait);
+        let is_too_late = self.overdue(comes + wait) == self.count;
+        let again = (self.last_by().since(comes) / 2).min(APART_MAX);
+        let is_worth = is_too_late && !self.is_last && again >= APART_MIN;
+        self.ask = Some(now + if is_worth { again } else { wait });
+        self.is_last = is_too_late;
         // There are no more than can be missing, which 16 bits count.
         let (first, count) = ((self.first + overdue) as u32, (self.count - overdue) as u16);
         ranges.push(Range { first, count, attempt: self.attempts });

@@ -9,6 +9,7 @@
 //! A try fails when its question or its answer is lost. Of a run of losses the first is missed only
 //! when the run is over: where that takes longer than what is spare, a try fewer is left.
 
+use super::gap::{APART_MAX, APART_MIN};
 use super::kept::{BYTES_MAX, TRAINS_MAX};
 use super::nak::{DEADLINE, SPEC};
 use crate::arithmetic::{
@@ -43,7 +44,9 @@ impl Profile for AskedFor {
             let asking = seen.saturating_add(round.saturating_add(GRAIN).saturating_mul(*tries));
             let rest = run.saturating_mul(RUNS_PASSED).min(asking / 3);
             let deadline = whole_milliseconds(asking.saturating_add(rest));
-            let deadline = deadline.min(setting.spare_after_path_ns() / MILLISECOND * MILLISECOND);
+            // Who waits above waits from the first that comes behind a run, which is later.
+            let spare = setting.spare_after_path_ns().saturating_sub(run);
+            let deadline = deadline.min(spare / MILLISECOND * MILLISECOND);
             let mut params = Params::new();
             params.set(DEADLINE, deadline.clamp(bounds.min, bounds.max));
             params
@@ -64,7 +67,8 @@ impl Profile for AskedFor {
         let deadline = params.value(&SPEC, "deadline");
         let loss = figures.loss_ppb.min(PPB);
         let tries = Tries::of(setting, below);
-        let left = tries.left(deadline.min(setting.spare_ns(&figures)).min(kept_ns(setting)));
+        let in_time = deadline.min(setting.spare_ns(&figures)).min(kept_ns(setting));
+        let left = tries.left(in_time, true);
         let jitter = if loss > 0 { deadline } else { 0 };
         let loss_left = both(loss, left);
         Figures {
@@ -80,9 +84,9 @@ impl Profile for AskedFor {
         COST
     }
 
-    /// Itself, once more for each that is sent, and twice how far the sender is.
+    /// Itself, twice more for each that is sent, and twice how far the sender is.
     fn copies(&self, _: &Params) -> u64 {
-        4
+        5
     }
 
     /// What the path loses is sent again until it comes; and where packets are further apart than a
@@ -91,8 +95,12 @@ impl Profile for AskedFor {
     fn packets_milli(&self, params: &Params, setting: &Setting) -> u64 {
         let loss = setting.path.loss_ppb.min(PPB);
         let again = ratio(loss, 1_000, (PPB - loss).max(1)).min(1_000);
-        let silent = (params.value(&SPEC, "deadline") / 4).max(1);
-        1_000 + again + 1_000 * (apart_ns(setting) / silent).min(2)
+        let deadline = params.value(&SPEC, "deadline");
+        // The last time it is sent twice, and there is one only, or another for what fails.
+        let is_once = deadline / back(setting).saturating_mul(2).max(1) <= 1;
+        let twice = if is_once { again } else { both(again, loss.saturating_mul(2).min(PPB)) };
+        let silent = (deadline / 4).max(1);
+        1_000 + again + twice + 1_000 * (apart_ns(setting) / silent).min(2)
     }
 }
 
@@ -161,17 +169,32 @@ impl Tries {
 
     /// The share of what is lost that stays lost, in ppb: `f^n`, and for each try that a run takes
     /// away what it would have saved, `(f^(k-1) - f^k) * outlasts(spare)`. A try after one that
-    /// failed also fails where the same run goes on until then.
-    fn left(&self, deadline: u64) -> u64 {
+    /// failed also fails where the same run goes on until then. The last one is made twice where
+    /// this is the deadline, and not a time before it.
+    fn left(&self, deadline: u64, is_deadline: bool) -> u64 {
         let (mut left, mut by_runs, mut fails) = (PPB, 0_u64, self.fails);
+        let mut last = 0;
         for spare in self.within(deadline) {
+            last = spare;
             // The run goes on with the next packet, and with each for which there is time then.
             let count = (spare / self.apart).saturating_add(1);
             let after = both(left, fails);
             by_runs = by_runs.saturating_add(both(left - after, running(self.goes_on, count)));
             (left, fails) = (after, self.fails_again);
         }
+        if is_deadline && left < PPB {
+            left = both(left, self.fails_twice(last));
+        }
         left.saturating_add(by_runs).min(PPB)
+    }
+
+    /// The chance that a last question fails that is asked again, with so much to spare.
+    fn fails_twice(&self, spare: u64) -> u64 {
+        let later = (spare / 2).min(APART_MAX.as_nanos() as u64);
+        if later < APART_MIN.as_nanos() as u64 {
+            return PPB;
+        }
+        either(self.fails, running(self.goes_on, later / self.apart))
     }
 
     /// How much later 99 of 100 come where so many are lost: the shortest deadline, in whole
@@ -180,7 +203,7 @@ impl Tries {
         if loss < ONE_IN_HUNDRED {
             return 0;
         }
-        let missing_after = |ms: u64| both(loss, self.left(ms.saturating_mul(MILLISECOND)));
+        let missing_after = |ms: u64| both(loss, self.left(ms.saturating_mul(MILLISECOND), false));
         let (mut short, mut long) = (0, deadline / MILLISECOND);
         while long - short > 1 {
             let middle = short.midpoint(long);
@@ -222,21 +245,24 @@ mod tests {
         let loss = |ms| AskedFor.figures(&within(ms), &setting, &service()).loss_ppb;
         // A try fails in 1 % less a quarter of a percent of a percent.
         assert_eq!([loss(50), loss(95)], [5_000_000, 49_875]);
-        assert_eq!(loss(180), 498);
+        // There is time to ask the second time twice, in 1 % of which it fails.
+        assert_eq!(loss(180), 5);
         let fewer = AskedFor.figures(&within(95), &setting, &service());
         let below = service().figures;
         assert_eq!(fewer.delay_ns, below.delay_ns, "99 of 100 are not lost");
         assert_eq!(fewer.jitter_ns, below.jitter_ns + 95 * MILLISECOND);
-        assert_eq!(fewer.rate_bps, part(below.rate_bps, 1_000, 1_006));
+        assert_eq!(fewer.rate_bps, part(below.rate_bps, 1_000, 1_012));
     }
 
     #[test]
     fn a_run_that_outlasts_what_is_spare_takes_a_try() {
         let setting = internet(20_000, 60_000);
         // A round takes 80 ms, and it is seen after 11.4: 9.6 ms are spare, for the seventh packet.
-        let left = Tries::of(&setting, &service()).left(101 * MILLISECOND);
+        let left = Tries::of(&setting, &service()).left(101 * MILLISECOND, true);
         let (fails, outlasts) = (0.009_975, (2_f64 / 3.0).powi(7));
-        let expected = PPB as f64 * (fails + (1.0 - fails) * outlasts);
+        // It is asked again 4.8 ms later, three packets, where the run may still go on.
+        let again = 1.0 - (1.0 - fails) * (1.0 - (2_f64 / 3.0).powi(3));
+        let expected = PPB as f64 * (fails * again + (1.0 - fails) * outlasts);
         assert!((left as f64 - expected).abs() < 1e6, "{left}, {expected}");
     }
 
@@ -269,8 +295,8 @@ mod tests {
     #[test]
     fn slow_flows_say_how_far_they_are() {
         let sound = internet(500, 500);
-        assert_eq!(AskedFor.packets_milli(&within(200), &sound), 1_006);
-        assert_eq!(AskedFor.packets_milli(&within(79), &sound), 2_006);
-        assert_eq!(AskedFor.packets_milli(&within(39), &sound), 3_006);
+        assert_eq!(AskedFor.packets_milli(&within(200), &sound), 1_007);
+        assert_eq!(AskedFor.packets_milli(&within(79), &sound), 2_012);
+        assert_eq!(AskedFor.packets_milli(&within(39), &sound), 3_012);
     }
 }
