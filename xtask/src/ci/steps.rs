@@ -110,7 +110,7 @@ pub const NIGHT: [Step; 8] = [
     },
     Step {
         name: "repair",
-        budget_s: 1_800,
+        budget_s: 2_700,
         work: Work::Cargo(&[
             "test",
             "--locked",
@@ -118,6 +118,8 @@ pub const NIGHT: [Step; 8] = [
             "dacapo-netlab",
             "--test",
             "repair",
+            "--test",
+            "deadline",
             "--",
             "--ignored",
         ]),

@@ -160,9 +160,9 @@ refused with the nearest one that it can. The files are hashed (SHA-256) at both
 
 With --format and --deadline it is a broadcast: what is older than the deadline is not shown, what
 is lost leaves a gap, and the protocol is the one that leaves the fewest; what had waited in a pipe
-before the flow began is not sent. The deadline counts from
-when a unit was read to when it is written at the other end. Say the rate with --ask, which lets the
-protocol be chosen for it: \"throughput>=5Mbit/s\".
+before the flow began is not sent. The deadline counts from when a unit was read to when it is
+written at the other end. Say the rate with --ask, which lets the protocol be chosen for it:
+\"throughput>=5Mbit/s\".
 
 Examples:
   dacapo send 192.0.2.7 holiday.avi notes.txt

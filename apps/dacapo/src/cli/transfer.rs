@@ -84,11 +84,13 @@ fn session(format: Option<Format>) -> &'static str {
     format.map_or(crate::commands::transfer::SESSION, |Format::Mpegts| "mpegts")
 }
 
-/// What is shown while it comes: in order, old parts not at all, and as much as can be.
+/// What is shown while it comes: in order and unaltered, old parts not at all, as much as can be.
+/// One altered place in the stream would make the rest of it look old.
 fn live(deadline: Duration) -> Attributes {
     let ns = u64::try_from(deadline.as_nanos()).unwrap_or(u64::MAX);
     Attributes::new()
         .min(AttributeKey::Order, level::ORDERED)
+        .min(AttributeKey::Integrity, level::INTEGRITY_CHECKED)
         .max(AttributeKey::Deadline, ns)
         .weight(AttributeKey::Loss, 100)
 }

@@ -1,7 +1,7 @@
 //! `links`: the reliable ones over the link emulator, without loss and with it.
 
 use super::programs::{QUINN, TCP};
-use super::table::{Cell, Link, Table, bulk, curve};
+use super::table::{Cell, Link, Table, at_point, bulk, curve};
 use crate::experiment::Site;
 use crate::peers::{Dacapo, Listed, Which, Xtp};
 
@@ -25,7 +25,8 @@ const fn xtp_at(window: &'static str, options: &'static [&'static str; 2]) -> Xt
 }
 
 fn xtp(loss: f64) -> Cell {
-    bulk(&XTP[point(loss)], 64 << 10, true)
+    let peer = at_point(&POINTS, &XTP, loss);
+    bulk(peer, 64 << 10, true)
 }
 
 /// Checked and sent again until it has come: what yields, and what keeps a bound. Full datagrams
@@ -50,13 +51,8 @@ static RESERVED: [Dacapo; POINTS.len()] = [
 ];
 
 fn reserved(loss: f64) -> Cell {
-    bulk(&RESERVED[point(loss)], 60 << 10, true)
-}
-
-/// Which of the points this loss is.
-fn point(loss: f64) -> usize {
-    let at = POINTS.iter().position(|point| point.total_cmp(&loss).is_eq());
-    at.expect("rows are made of the points")
+    let peer = at_point(&POINTS, &RESERVED, loss);
+    bulk(peer, 60 << 10, true)
 }
 
 /// A round trip is 1.25 MB.

@@ -1,8 +1,8 @@
 //! `media`: a film that is sent while it is shown, over a link that loses in runs.
 
-use super::table::{Cell, Link, Table, curve};
+use super::table::{Cell, Link, Table, at_point, bulk, curve};
 use crate::experiment::Site;
-use crate::peers::{Broadcast, By, Measure, Order, Wait};
+use crate::peers::{Broadcast, By};
 
 /// Milliseconds there and back.
 const POINTS: [f64; 4] = [30.0, 60.0, 100.0, 240.0];
@@ -31,10 +31,8 @@ static SRT: [Broadcast; POINTS.len()] = all(By::Srt);
 static FILTER: [Broadcast; POINTS.len()] = all(By::SrtFilter);
 
 fn cell(all: &'static [Broadcast; POINTS.len()], round_trip_ms: f64) -> Cell {
-    let at = POINTS.iter().position(|point| point.total_cmp(&round_trip_ms).is_eq());
-    let peer = &all[at.expect("rows are made of the points")];
-    let (measure, wait) = (Measure::Broadcast, Wait::Block);
-    Cell::Pair(peer, Order { measure, size: 1_316, wait, is_reliable: false })
+    let peer = at_point(&POINTS, all, round_trip_ms);
+    bulk(peer, 1_316, false)
 }
 
 fn link(round_trip_ms: f64) -> String {

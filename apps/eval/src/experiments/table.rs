@@ -80,6 +80,12 @@ pub enum Cell {
     Nothing,
 }
 
+/// What belongs to a point, of as many as there are points.
+pub fn at_point<T, const N: usize>(points: &[f64; N], all: &'static [T; N], x: f64) -> &'static T {
+    let at = points.iter().position(|point| point.total_cmp(&x).is_eq());
+    &all[at.expect("rows are made of the points")]
+}
+
 /// A flow from one end to the other in messages of this size.
 pub const fn bulk(peer: &'static dyn Peer, size: usize, is_reliable: bool) -> Cell {
     Cell::Pair(peer, Order { measure: Measure::Bulk, size, wait: Wait::Block, is_reliable })

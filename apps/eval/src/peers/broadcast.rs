@@ -81,6 +81,10 @@ impl Peer for Broadcast {
         }
     }
 
+    fn prepare(&self, rig: &Rig) -> Result<(), String> {
+        make_film(rig)
+    }
+
     fn pair(&self, _: &Order, address: &str, rig: &Rig) -> Pair {
         let (own, dacapo) = (rig.own.display(), rig.dacapo.display());
         let (film, out) = (film(rig), out(rig));
@@ -151,7 +155,7 @@ fn out(rig: &Rig) -> PathBuf {
 ///
 /// # Errors
 /// What `ffmpeg` says.
-pub fn make_film(rig: &Rig) -> Result<(), String> {
+fn make_film(rig: &Rig) -> Result<(), String> {
     let film = film(rig);
     if film.is_file() {
         return Ok(());

@@ -58,7 +58,7 @@ impl Peer for Listed {
         let file = rig.programs.join(self.program).to_string_lossy().into_owned();
         let (size, seconds) = (order.size.to_string(), rig.seconds.to_string());
         let [near, far] = match order.measure {
-            Measure::Bulk | Measure::Broadcast => ["source", "sink"],
+            Measure::Bulk => ["source", "sink"],
             Measure::Latency | Measure::SetUp | Measure::Start => ["ping", "echo"],
         };
         let of = |role, seconds: &str| {
@@ -77,7 +77,7 @@ impl Peer for Listed {
 
     fn sample(&self, order: &Order, reports: &Reports, rig: &Rig) -> Result<Sample, String> {
         match order.measure {
-            Measure::Bulk | Measure::Broadcast => {}
+            Measure::Bulk => {}
             Measure::Latency => return round_trips(reports),
             Measure::SetUp => return set_ups(reports, rig),
             Measure::Start => return super::setup::sample(reports),

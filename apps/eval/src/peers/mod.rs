@@ -42,8 +42,6 @@ pub enum Measure {
     SetUp,
     /// The same, with a process for each.
     Start,
-    /// How much of what is sent at its own rate comes whole and in time.
-    Broadcast,
 }
 
 /// How an end waits.
@@ -86,6 +84,14 @@ pub trait Peer: Sync {
     /// Which version it is.
     fn version(&self, rig: &Rig) -> Option<String>;
 
+    /// Makes what both ends need, where it is not there yet.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    fn prepare(&self, _rig: &Rig) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Both commands; the far end listens at `address` with its port.
     fn pair(&self, order: &Order, address: &str, rig: &Rig) -> Pair;
 
@@ -101,9 +107,7 @@ pub trait Peer: Sync {
 /// # Errors
 /// It is missing, crashed, hung or printed rubbish.
 pub fn run(peer: &dyn Peer, order: &Order, rig: &mut Rig) -> Result<Sample, String> {
-    if order.measure == Measure::Broadcast {
-        broadcast::make_film(rig)?;
-    }
+    peer.prepare(rig)?;
     let address = format!("{}:{}", rig.place.address(), rig.next_port());
     let reports = rig.pair(&peer.pair(order, &address, rig))?;
     let sample = peer.sample(order, &reports, rig)?;

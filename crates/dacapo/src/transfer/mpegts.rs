@@ -8,14 +8,13 @@
 //! As is usual over UDP and RTP (RFC 2250, section 2): a lost unit takes whole packets with it, and
 //! what follows can be read.
 //!
-//! Invariants: no byte is lost or repeated; a unit begins with a sync byte, but for what is left at
-//! the end; at most a unit waits.
+//! Invariants: no byte is lost or repeated, and what is passed over is counted; a unit begins with
+//! a sync byte, but for what is left at the end; at most a unit waits.
 
 use super::form::HEAD_LEN;
-use std::ops::Range;
 
 /// The length of a packet, in bytes (ISO/IEC 13818-1, section 2.4.3.2).
-pub(super) const PACKET_LEN: usize = 188;
+const PACKET_LEN: usize = 188;
 
 /// Packets in a unit, as many as fit a datagram of Ethernet.
 const PACKETS_MAX: usize = 7;
@@ -24,7 +23,7 @@ const PACKETS_MAX: usize = 7;
 pub const MPEGTS_UNIT_LEN_MAX: usize = HEAD_LEN + UNIT_LEN;
 
 /// The longest unit, in bytes, without the header of a transfer.
-pub(super) const UNIT_LEN: usize = PACKET_LEN * PACKETS_MAX;
+const UNIT_LEN: usize = PACKET_LEN * PACKETS_MAX;
 
 /// What each packet begins with.
 const SYNC: u8 = 0x47;
@@ -88,7 +87,7 @@ impl Cutter {
             ));
         }
         into.clear();
-        into.extend(self.bytes.drain(Range { start: 0, end: len }));
+        into.extend(self.bytes.drain(..len));
         self.at = self.at.saturating_add(len as u64);
         Ok(())
     }

@@ -29,7 +29,7 @@ use std::time::Duration;
 /// A flow runs that asks as often as that.
 const START: Duration = Duration::from_millis(20);
 
-/// How often a live source looks by itself.
+/// How often a live source looks whether its pipe has something.
 const LIVE_EVERY: Duration = Duration::from_millis(2);
 
 /// No more than that waits in a pipe.
@@ -340,7 +340,7 @@ impl FileSource {
             };
             if !is_read.map_err(|error| format!("{}: {error}", current.name))? {
                 self.starved.set();
-                // Whoever watches the pipe may be busy.
+                // Who does not look by itself cannot tell a pause of the pipe from one of the flow.
                 let soon = self.live.as_ref().map(|_| SourcePoll::Wait(now + LIVE_EVERY));
                 return Ok(soon.unwrap_or(SourcePoll::Idle));
             }
