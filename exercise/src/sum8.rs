@@ -27,6 +27,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     keeps_order: true,
     segments: false,
     acknowledges: false,
+    orders: None,
     requires: &[],
     provides: &[],
     takes: &[],

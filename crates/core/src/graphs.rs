@@ -121,7 +121,7 @@ impl Graphs {
 
     /// What is kept above a graph.
     pub fn above(&self, transport: u16, graph: &GraphForm) -> Properties {
-        self.catalogue.above(transport, graph.nodes.iter().map(|node| node.module))
+        self.catalogue.above(transport, &to_graph(graph))
     }
 
     pub fn build(
@@ -189,7 +189,9 @@ fn check_group(flow: &FlowOffer, transport: &TransportSpec) -> Result<(), Error>
 }
 
 /// A graph as it came, as the Lift knows it.
-fn to_graph(form: &GraphForm) -> Graph {
+/// A graph as it is on the wire, as the one that is checked and built.
+#[must_use]
+pub fn to_graph(form: &GraphForm) -> Graph {
     let node = |node: &dacapo_wire::graph::NodeForm| {
         let mut params = Params::new();
         node.params.iter().for_each(|(number, value)| params.set(*number, *value));

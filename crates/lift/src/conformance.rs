@@ -38,6 +38,12 @@ pub struct Subject {
     pub params: Params,
 }
 
+impl Subject {
+    fn gives(&self, property: Property) -> bool {
+        self.entry.spec.gives(&self.params).contains(property)
+    }
+}
+
 const DATAGRAM_LEN: usize = 300;
 const PATH_HEAD: usize = 5;
 const UNIT_LEN_MAX: usize = 6_000;
@@ -53,7 +59,7 @@ pub fn suite(subject: &Subject) {
         perfect_wire_gives_back_every_unit(subject, seed);
         batches_and_trains_change_nothing(subject, seed);
         trains::trains_change_nothing_on_the_way_up(subject, seed);
-        if !subject.entry.spec.provides.contains(&Property::NoLoss) {
+        if !subject.gives(Property::NoLoss) {
             a_lossy_wire_breaks_no_promise(subject, seed);
         }
         a_wire_that_is_lossy_both_ways_breaks_no_promise(subject, seed);
@@ -173,7 +179,7 @@ fn a_wire_that_is_lossy_both_ways_breaks_no_promise(subject: &Subject, seed: u64
     life.run(&sent);
     let got = life.units();
     check_promises(subject, seed, &sent, &got);
-    if subject.entry.spec.provides.contains(&Property::NoLoss) {
+    if subject.gives(Property::NoLoss) {
         let (name, missing) = (subject.entry.spec.name, sent.len() - got.len());
         assert_eq!(missing, 0, "{name}: promised no loss, and {missing} are missing, seed {seed}");
     }
@@ -198,10 +204,10 @@ fn check_promises(subject: &Subject, seed: u64, sent: &[Vec<u8>], got: &[Vec<u8>
     let strange = got.len() - order.len();
     assert_eq!(strange, 0, "{}: units that nobody sent, seed {seed}", spec.name);
     assert!(order.len() > sent.len() / 4, "{}: hardly anything came, seed {seed}", spec.name);
-    if spec.provides.contains(&Property::Order) {
+    if subject.gives(Property::Order) {
         assert!(order.is_sorted(), "{}: promised order, seed {seed}", spec.name);
     }
-    if spec.provides.contains(&Property::NoDuplicates) {
+    if subject.gives(Property::NoDuplicates) {
         let mut once = order.clone();
         once.sort_unstable();
         once.dedup();

@@ -201,7 +201,7 @@ pub fn check(
     let specs = specs(catalogue, graph)?;
     check_order(&specs)?;
     check_functions(&specs)?;
-    check_requirements(&specs, offer)?;
+    check_requirements(&specs, graph, offer)?;
     for (node, (spec, at)) in specs.iter().zip(&graph.nodes).enumerate() {
         check_params(node, spec, at)?;
     }
@@ -242,7 +242,11 @@ fn check_functions(specs: &[&'static ModuleSpec]) -> Result<(), Illegal> {
     Ok(())
 }
 
-fn check_requirements(specs: &[&'static ModuleSpec], offer: &Offer<'_>) -> Result<(), Illegal> {
+fn check_requirements(
+    specs: &[&'static ModuleSpec],
+    graph: &Graph,
+    offer: &Offer<'_>,
+) -> Result<(), Illegal> {
     let mut given = Properties::of(offer.properties);
     let mut topmost = Ok(());
     for (node, module) in specs.iter().enumerate().rev() {
@@ -250,7 +254,7 @@ fn check_requirements(specs: &[&'static ModuleSpec], offer: &Offer<'_>) -> Resul
         if let Some(&property) = missing {
             topmost = Err(Illegal::Missing { node, module, property });
         }
-        given = module.above(given);
+        given = module.above(&graph.nodes[node].params, given);
     }
     topmost
 }

@@ -1,7 +1,9 @@
 //! [`ModuleSpec`]: the static facts of a module, from which graphs are checked, explained and laid
 //! out.
 
-use crate::{Params, Profile, Properties, SEGMENT_LEN_MIN, Service, Setting, TransportProfile};
+use crate::{
+    POINTS_MAX, Params, Profile, Properties, SEGMENT_LEN_MIN, Service, Setting, TransportProfile,
+};
 use dacapo_packet::Layout;
 use std::fmt;
 
@@ -170,6 +172,9 @@ pub struct ModuleSpec {
     /// ([`crate::Cx::report_delivered`], [`crate::Cx::report_lost`]), so that the path's controller
     /// knows what is in flight.
     pub acknowledges: bool,
+    /// The number of the parameter, 0 or 1, with which it hands packets over in order, whatever
+    /// order is below. Where nobody names it, it is tried both ways.
+    pub orders: Option<u16>,
     /// What must come from below.
     pub requires: &'static [Property],
     /// What it gives to what stands above.
@@ -206,6 +211,7 @@ impl ModuleSpec {
             keeps_order: true,
             segments: false,
             acknowledges: false,
+            orders: None,
             requires: &[],
             provides: &[],
             takes: &[],
@@ -224,10 +230,35 @@ impl ModuleSpec {
         name.map_or_else(|| code.to_string(), |name| (*name).to_owned())
     }
 
-    /// What holds above the module, from what holds below.
+    /// What it gives with these parameters.
     #[must_use]
-    pub fn above(&self, below: Properties) -> Properties {
-        below.without(Properties::of(self.takes)).with(Properties::of(self.provides))
+    pub fn gives(&self, params: &Params) -> Properties {
+        let given = Properties::of(self.provides);
+        let is_ordered = self.orders.is_some_and(|it| params.value_at(self, it) != 0);
+        if is_ordered { given.with(Properties::of(&[Property::Order])) } else { given }
+    }
+
+    /// What holds above the module with these parameters, from what holds below.
+    #[must_use]
+    pub fn above(&self, params: &Params, below: Properties) -> Properties {
+        below.without(Properties::of(self.takes)).with(self.gives(params))
+    }
+
+    /// The values of the parameters that are tried above this service: those that its profile
+    /// proposes, the first [`POINTS_MAX`], and the same in order where it can give that.
+    #[must_use]
+    pub fn points(&self, setting: &Setting, below: &Service) -> Vec<Params> {
+        let mut points = self.profile.points(setting, below);
+        points.truncate(POINTS_MAX);
+        let Some(orders) = self.orders else { return points };
+        let ordered = |point: &Params| {
+            let mut point = point.clone();
+            point.set(orders, 1);
+            point
+        };
+        let ordered: Vec<Params> = points.iter().map(ordered).collect();
+        points.extend(ordered);
+        points
     }
 
     /// The service above the module with these parameters; `None` when something that it requires
@@ -244,7 +275,8 @@ impl ModuleSpec {
         }
         let mut figures = self.profile.figures(params, setting, below);
         figures.rate_bps = share(figures.rate_bps, room, below.payload_len_max);
-        Some(Service { properties: self.above(below.properties), payload_len_max: room, figures })
+        let properties = self.above(params, below.properties);
+        Some(Service { properties, payload_len_max: room, figures })
     }
 }
 

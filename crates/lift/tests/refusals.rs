@@ -19,6 +19,7 @@ static CUT: ModuleSpec = ModuleSpec {
     head: 4,
     segments: true,
     acknowledges: false,
+    orders: None,
     requires: &[Property::Boundaries],
     provides: &[Property::AnyUnitSize],
     takes: &[],

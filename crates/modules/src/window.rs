@@ -230,8 +230,13 @@ impl Window {
 
     /// Gives up the missing numbers before the first waiting packet; returns how many.
     pub fn skip(&mut self) -> u64 {
+        self.skip_before(u64::MAX)
+    }
+
+    /// The same, and none from `number` on.
+    pub fn skip_before(&mut self, number: u64) -> u64 {
         let mut missing = 0;
-        while self.held > 0 && self.is_missing(self.next) {
+        while self.held > 0 && self.next < number && self.is_missing(self.next) {
             self.give_up_next();
             missing += 1;
         }

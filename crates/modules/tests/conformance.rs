@@ -44,10 +44,13 @@ fn fec_rs_keeps_it_also_with_blocks_of_any_size() {
 }
 
 #[test]
-fn arq_nak_keeps_it_also_with_deadlines_that_are_short_and_long() {
+fn arq_nak_keeps_it_in_order_and_not_with_short_and_long_deadlines() {
     for deadline in [1_000_000, 9_000_000, 50_000_000, 10_000_000_000] {
-        let mut params = Params::new();
-        params.set(0, deadline);
-        suite(&Subject { entry: dacapo_modules::retransmission::nak::ENTRY, params });
+        for ordered in [0, 1] {
+            let mut params = Params::new();
+            params.set(0, deadline);
+            params.set(1, ordered);
+            suite(&Subject { entry: dacapo_modules::retransmission::nak::ENTRY, params });
+        }
     }
 }

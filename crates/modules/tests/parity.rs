@@ -66,7 +66,7 @@ fn it_stands_below_sequence_and_takes_order_away_and_nothing_else() {
     let illegal = checked(&[("segment", &[]), ("fec-rs", &[]), ("sequence", &[])]).unwrap_err();
     let text = "\"fec-rs\" must stand below \"sequence\", which does ordering";
     assert_eq!(illegal.to_string(), text);
-    let above = SPEC.above(Properties::of(properties));
+    let above = SPEC.above(&Params::new(), Properties::of(properties));
     assert_eq!(above, Properties::of(&[Property::Boundaries, Property::NoDuplicates]));
 }
 

@@ -111,7 +111,8 @@ fn it_stands_below_sequence_and_needs_a_way_back() {
     let illegal = checked(&[("segment", &[]), ("arq-nak", &[]), ("sequence", &[])], both);
     let text = "\"arq-nak\" must stand below \"sequence\", which does ordering";
     assert_eq!(illegal.unwrap_err().to_string(), text);
-    let above = SPEC.above(Properties::of(&[Property::Boundaries, Property::Order]));
+    let below = Properties::of(&[Property::Boundaries, Property::Order]);
+    let above = SPEC.above(&Params::new(), below);
     assert_eq!(above, Properties::of(&[Property::Boundaries, Property::NoDuplicates]));
 }
 

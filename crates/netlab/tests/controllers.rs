@@ -54,6 +54,7 @@ static SPEC: ModuleSpec = ModuleSpec {
     trains_up: false,
     trains_down: false,
     acknowledges: true,
+    orders: None,
     provides: &[],
     ..checksum::SPEC
 };

@@ -9,7 +9,7 @@ use dacapo_packet::Layout;
 use std::time::Duration;
 
 /// The graphs that are tried, from the application down.
-pub(super) const GRAPHS: [&[&str]; 20] = [
+pub(super) const GRAPHS: [&[&str]; 21] = [
     &[],
     &["segment"],
     &["sequence"],
@@ -30,7 +30,11 @@ pub(super) const GRAPHS: [&[&str]; 20] = [
     &["sequence", "arq-nak", "repeat", "fec-rs"],
     &["arq-sr"],
     &["segment", "arq-sr", "checksum"],
+    &["segment", "arq-nak in order", "checksum"],
 ];
+
+/// Behind the name of a module that is to hand packets over in order.
+const IN_ORDER: &str = " in order";
 
 const PATH_HEAD: usize = 5;
 
@@ -49,8 +53,12 @@ pub(super) fn end(names: &[&str]) -> End {
 pub(super) fn try_end(names: &[&str]) -> Option<End> {
     let catalogue = dacapo::catalogue();
     let node = |name: &&str| {
-        let entry = catalogue.by_name(name)?;
-        Some(Node { module: entry.spec.id, params: Params::new() })
+        let (name, is_ordered) =
+            name.strip_suffix(IN_ORDER).map_or((*name, false), |it| (it, true));
+        let spec = catalogue.by_name(name)?.spec;
+        let mut params = Params::new();
+        spec.orders.filter(|_| is_ordered).into_iter().for_each(|number| params.set(number, 1));
+        Some(Node { module: spec.id, params })
     };
     let graph = Graph { nodes: names.iter().map(node).collect::<Option<_>>()? };
     let bounds = Bounds {

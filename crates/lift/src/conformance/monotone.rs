@@ -85,13 +85,14 @@ impl Trial<'_> {
         if !(1..=POINTS_MAX).contains(&points.len()) {
             self.fail(&format!("{} points", points.len()));
         }
+        let points = self.spec.points(&self.setting, below);
         for &(number, value) in points.iter().flat_map(Params::values) {
             let param = self.spec.params.get(usize::from(number));
             if !param.is_some_and(|param| (param.min..=param.max).contains(&value)) {
                 self.fail(&format!("a point outside the bounds: parameter {number} = {value}"));
             }
         }
-        if points != self.spec.profile.points(&self.setting, below) {
+        if points != self.spec.points(&self.setting, below) {
             self.fail("other points when asked again");
         }
         points

@@ -35,6 +35,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     keeps_order: true,
     segments: false,
     acknowledges: false,
+    orders: None,
     requires: &[Property::Boundaries],
     provides: &[Property::Integrity],
     takes: &[],

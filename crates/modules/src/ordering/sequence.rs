@@ -44,6 +44,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     keeps_order: false,
     segments: false,
     acknowledges: false,
+    orders: None,
     requires: &[Property::Boundaries],
     provides: &[Property::Order, Property::NoDuplicates],
     takes: &[],

@@ -53,6 +53,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     keeps_order: false,
     segments: false,
     acknowledges: false,
+    orders: None,
     requires: &[Property::Boundaries],
     provides: &[],
     takes: &[Property::Order],

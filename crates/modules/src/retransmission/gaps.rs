@@ -198,19 +198,41 @@ impl Gaps {
 
     /// Gives up the first that are missing, to make room for so many; how many were.
     pub fn make_room(&mut self, count: u64) -> u64 {
-        let mut left = count.saturating_sub(self.capacity()).min(self.missing);
-        let given_up = left;
+        let too_many = count.saturating_sub(self.capacity()).min(self.missing);
+        let mut left = too_many;
         while left > 0
-            && let Some(gap) = self.gaps.front_mut()
+            && let Some(some) = self.give_up_first(|gap| left.min(gap.count))
         {
-            let some = left.min(gap.count);
-            self.given_up.note(gap, some);
-            gap.skip(some);
             left -= some;
-            self.gaps.pop_front_if(|gap| gap.count == 0);
         }
-        self.missing -= given_up;
+        too_many
+    }
+
+    /// Gives up what lies before `number`; how many.
+    pub fn give_up_before(&mut self, number: u64) -> u64 {
+        let mut given_up = 0;
+        while self.first().is_some_and(|first| first < number)
+            && let Some(some) = self.give_up_first(|gap| gap.count.min(number - gap.first))
+        {
+            given_up += some;
+        }
         given_up
+    }
+
+    /// The first that is missing.
+    pub fn first(&self) -> Option<u64> {
+        self.gaps.front().map(|gap| gap.first)
+    }
+
+    /// Gives up so many of the first gap; returns how many.
+    fn give_up_first(&mut self, count: impl Fn(&Gap) -> u64) -> Option<u64> {
+        let gap = self.gaps.front_mut()?;
+        let some = count(gap);
+        self.given_up.note(gap, some);
+        gap.skip(some);
+        self.missing -= some;
+        self.gaps.pop_front_if(|gap| gap.count == 0);
+        Some(some)
     }
 
     /// Forgets all; how many were missing.

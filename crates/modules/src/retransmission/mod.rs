@@ -7,6 +7,7 @@ mod emitting;
 mod gap;
 mod gaps;
 mod given_up;
+mod in_order;
 mod kept;
 mod profile;
 mod receiving;

@@ -6,9 +6,10 @@
 //!   up      1     3  4                 2      at once, by the deadline; or told as lost
 //! ```
 //!
-//! Nothing waits here for what is missing: packets go up as they come, those that were asked for
-//! later, and `sequence` above puts them in order where order is asked for. No packet goes up
-//! twice.
+//! Packets go up as they come, those that were asked for later; or, where they are to be in order
+//! (`ordered`), each once all before it have come or are given up, which this module knows to the
+//! millisecond: no packet waits longer for others than it would be asked for itself. No packet goes
+//! up twice.
 //!
 //! A packet that others overtook shows that it is missing; at the end of a burst the sender says
 //! how far it is. The receiver asks for it (once it is clear that it was not only overtaken), and
@@ -20,9 +21,10 @@
 //! each end knows by its own clock), RFC 6298 (when an answer is overdue). Header and asking are
 //! our own (`dacapo_wire::retransmission`).
 //!
-//! Invariants: a packet is never held or delayed; at most 4,096 trains and 8 MiB are kept, and
-//! 4,096 numbers are missing, at a time; a packet is asked for at most 15 times; no more packets
-//! are sent again than were sent.
+//! Invariants: a packet is never held or delayed, unless packets are to be in order: then at most
+//! 8,192 wait, each no longer than `deadline` after it should have come; at most 4,096 trains and
+//! 8 MiB are kept, and 4,096 numbers are missing, at a time; a packet is asked for at most 15
+//! times; no more packets are sent again than were sent.
 
 use super::profile::AskedFor;
 use super::receiving::Receiving;
@@ -56,25 +58,38 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     keeps_order: false,
     segments: false,
     acknowledges: false,
+    orders: Some(ORDERED),
     requires: &[Property::Boundaries, Property::WayBack],
     provides: &[Property::NoDuplicates],
     takes: &[Property::Order],
     beneath: &["ordering"],
     notes: &["packets_repaired", "packets_needless"],
     profile: &AskedFor,
-    params: &[ParamSpec {
-        name: "deadline",
-        unit: ParamUnit::Nanoseconds,
-        default: 200_000_000,
-        min: 1_000_000,
-        max: 10_000_000_000,
-        summary: "how long after it should have come a packet is of use",
-        control: Some(CONTROL_SET_DEADLINE),
-    }],
+    params: &[
+        ParamSpec {
+            name: "deadline",
+            unit: ParamUnit::Nanoseconds,
+            default: 200_000_000,
+            min: 1_000_000,
+            max: 10_000_000_000,
+            summary: "how long after it should have come a packet is of use",
+            control: Some(CONTROL_SET_DEADLINE),
+        },
+        ParamSpec {
+            name: "ordered",
+            unit: ParamUnit::Count,
+            default: 0,
+            min: 0,
+            max: 1,
+            summary: "1: a packet waits until those before it have come, or are given up",
+            control: None,
+        },
+    ],
 };
 
-/// The number of the parameter.
+/// The numbers of the parameters.
 pub(super) const DEADLINE: u16 = 0;
+pub(super) const ORDERED: u16 = 1;
 
 /// The catalogue's entry.
 pub const ENTRY: Entry = Entry { spec: &SPEC, build };
@@ -100,7 +115,7 @@ fn build(params: &Params, setup: &Setup) -> Box<dyn Module> {
     Box::new(Nak {
         deadline: Duration::from_nanos(params.value(&SPEC, "deadline")),
         sending: Sending::default(),
-        receiving: Receiving::default(),
+        receiving: Receiving::new(params.value(&SPEC, "ordered") != 0),
         copier: Copier::new(setup),
         kept_armed: false,
         tail_armed: false,
@@ -177,8 +192,11 @@ impl Module for Nak {
         self.receiving.join();
     }
 
-    /// Says how far this end is: nothing will follow that would show it.
+    /// Says how far this end is: nothing will follow that would show it. What waits for others
+    /// waits no longer.
     fn drain(&mut self, cx: &mut Cx<'_>) {
+        self.receiving.drain(cx);
+        self.arm_receiver(cx);
         if self.sending.tail(self.deadline).is_some() {
             self.sending.announce(cx, &self.copier);
         }
@@ -220,11 +238,11 @@ impl Nak {
         self.arm_receiver(cx);
         self.note(cx, before);
         match taken {
-            Ok(true) => match cx.pool.pull_head(slot, LEN) {
-                Ok(()) => Verdict::Forward,
+            Ok(Some(number)) => match cx.pool.pull_head(slot, LEN) {
+                Ok(()) => self.receiving.pass(cx, number, slot),
                 Err(_) => Verdict::Drop(DropReason::Malformed),
             },
-            Ok(false) => in_parts(cx, slot, |_, _| 1, |cx, part| self.up_run(cx, part)),
+            Ok(None) => in_parts(cx, slot, |_, _| 1, |cx, part| self.up_run(cx, part)),
             Err(reason) => Verdict::Drop(reason),
         }
     }

@@ -11,11 +11,12 @@
 
 use super::gap::{APART_MAX, APART_MIN};
 use super::kept::{BYTES_MAX, TRAINS_MAX};
-use super::nak::{DEADLINE, SPEC};
+use super::nak::{DEADLINE, ORDERED, SPEC};
 use crate::arithmetic::{
     MILLISECOND, ONE_IN_HUNDRED, apart_ns, both, either, part, ratio, running, unit_bytes,
     whole_milliseconds,
 };
+use crate::window::WINDOW;
 use dacapo_lift::{Cost, Figures, PPB, Params, Profile, Service, Setting};
 use dacapo_wire::retransmission::ATTEMPTS_MAX;
 
@@ -27,6 +28,9 @@ const GRAIN: u64 = MILLISECOND;
 
 /// How many tries the points that are proposed have.
 const TRIES: [u64; 3] = [1, 2, 4];
+
+/// Of how many parts of a deadline it is known how many packets wait longer.
+const PARTS: u64 = 64;
 
 /// How many mean runs of losses a point allows for before its last try.
 const RUNS_PASSED: u64 = 3;
@@ -44,9 +48,8 @@ impl Profile for AskedFor {
             let asking = seen.saturating_add(round.saturating_add(GRAIN).saturating_mul(*tries));
             let rest = run.saturating_mul(RUNS_PASSED).min(asking / 3);
             let deadline = whole_milliseconds(asking.saturating_add(rest));
-            // Who waits above waits from the first that comes behind a run, which is later.
-            let spare = setting.spare_after_path_ns().saturating_sub(run);
-            let deadline = deadline.min(spare / MILLISECOND * MILLISECOND);
+            let spare = setting.spare_after_path_ns() / MILLISECOND * MILLISECOND;
+            let deadline = deadline.min(spare);
             let mut params = Params::new();
             params.set(DEADLINE, deadline.clamp(bounds.min, bounds.max));
             params
@@ -62,19 +65,27 @@ impl Profile for AskedFor {
     ///   by the tries after which fewer are missing, and the deadline at most.
     /// - Who waits for a packet waits until its deadline, so the jitter grows by that wherever
     ///   anything is lost.
+    /// - In order, packets wait for those before them, and no more than there is room for: the
+    ///   delay grows by the time after which fewer than 1 % wait or are missing.
     fn figures(&self, params: &Params, setting: &Setting, below: &Service) -> Figures {
         let figures = below.figures;
         let deadline = params.value(&SPEC, "deadline");
         let loss = figures.loss_ppb.min(PPB);
         let tries = Tries::of(setting, below);
-        let in_time = deadline.min(setting.spare_ns(&figures)).min(kept_ns(setting));
+        let is_ordered = params.value_at(&SPEC, ORDERED) != 0;
+        let kept = kept_ns(setting).min(if is_ordered { waiting_ns(setting) } else { u64::MAX });
+        let in_time = deadline.min(setting.spare_ns(&figures)).min(kept);
         let left = tries.left(in_time, true);
         let jitter = if loss > 0 { deadline } else { 0 };
         let loss_left = both(loss, left);
+        let later = match is_ordered {
+            true => tries.delay_in_order_ns(loss, figures.loss_runs_ppb, deadline),
+            false => tries.delay_ns(loss, deadline),
+        };
         Figures {
             loss_ppb: loss_left,
             loss_runs_ppb: both(figures.loss_runs_ppb, left).min(loss_left),
-            delay_ns: figures.delay_ns.saturating_add(tries.delay_ns(loss, deadline)),
+            delay_ns: figures.delay_ns.saturating_add(later),
             jitter_ns: figures.jitter_ns.saturating_add(jitter),
             rate_bps: part(figures.rate_bps, 1_000, self.packets_milli(params, setting)),
         }
@@ -113,6 +124,11 @@ fn kept_ns(setting: &Setting) -> u64 {
     trains.min(part(BYTES_MAX as u64, 1_000_000_000_000, bytes_per_ks))
 }
 
+/// How long packets wait for others, of which so many can.
+fn waiting_ns(setting: &Setting) -> u64 {
+    apart_ns(setting).saturating_mul(WINDOW as u64)
+}
+
 /// How long the receiver waits for what was only overtaken.
 fn overtaken(below: &Service) -> u64 {
     below.figures.jitter_ns
@@ -126,6 +142,13 @@ fn back(setting: &Setting) -> u64 {
 /// The time from a question to its answer, or to the next question.
 fn round(setting: &Setting, below: &Service) -> u64 {
     below.figures.delay_ns.saturating_add(back(setting))
+}
+
+/// The shares of what is lost, in ppb, that stay lost because every try failed, and because a run
+/// of losses was over too late for one.
+struct Left {
+    failed: u64,
+    outlasted: u64,
 }
 
 /// What can be tried, and what comes of it.
@@ -172,6 +195,11 @@ impl Tries {
     /// failed also fails where the same run goes on until then. The last one is made twice where
     /// this is the deadline, and not a time before it.
     fn left(&self, deadline: u64, is_deadline: bool) -> u64 {
+        let Left { failed, outlasted } = self.left_by(deadline, is_deadline);
+        failed.saturating_add(outlasted).min(PPB)
+    }
+
+    fn left_by(&self, deadline: u64, is_deadline: bool) -> Left {
         let (mut left, mut by_runs, mut fails) = (PPB, 0_u64, self.fails);
         let mut last = 0;
         for spare in self.within(deadline) {
@@ -185,7 +213,7 @@ impl Tries {
         if is_deadline && left < PPB {
             left = both(left, self.fails_twice(last));
         }
-        left.saturating_add(by_runs).min(PPB)
+        Left { failed: left, outlasted: by_runs }
     }
 
     /// The chance that a last question fails that is asked again, with so much to spare.
@@ -211,6 +239,24 @@ impl Tries {
             *(if is_missing { &mut short } else { &mut long }) = middle;
         }
         long.saturating_mul(MILLISECOND).min(deadline)
+    }
+
+    /// The same where packets wait for those before them, of which so many runs are lost: each run
+    /// whose last packet is missing at some time holds up the packets until then. Of the deadline's
+    /// [`PARTS`], the first after which fewer than one of a hundred waits or is missing.
+    fn delay_in_order_ns(&self, loss: u64, runs: u64, deadline: u64) -> u64 {
+        let step = deadline / PARTS;
+        let (mut held_up, mut later) = (0_u64, deadline);
+        for at in (0..PARTS).rev().map(|it| it.saturating_mul(step)) {
+            let Left { failed, outlasted } = self.left_by(at, false);
+            let missing = both(loss, failed.saturating_add(outlasted).min(PPB));
+            if held_up.saturating_add(missing) >= ONE_IN_HUNDRED {
+                break;
+            }
+            held_up = held_up.saturating_add(part(both(runs, failed), step, self.apart));
+            later = at;
+        }
+        later
     }
 }
 

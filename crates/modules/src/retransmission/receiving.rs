@@ -4,15 +4,20 @@
 //!   come   1 2 . . 5    next = 6; 3 and 4 are gaps: they should have come between 2 and 5
 //! ```
 //!
+//! Where packets are to be in order, those behind a gap wait until it is closed.
+//!
 //! Invariants: a number goes up once; every number below `next` has come, is a gap, or was told as
 //! lost.
 
 use super::emitting::tell;
 use super::gaps::{Gaps, MISSING_MAX, Was};
+use super::in_order::InOrder;
 use crate::beginning::{Beginning, JOIN_NEAR};
 use crate::copying::Copier;
+use crate::window::WINDOW;
 use dacapo_base::Time;
-use dacapo_lift::{Cx, DropReason};
+use dacapo_lift::{Cx, DropReason, Verdict};
+use dacapo_packet::Packet;
 use dacapo_wire::retransmission::{Header, Kind, RANGES_MAX, Range, extend};
 use std::time::Duration;
 
@@ -33,6 +38,8 @@ pub(super) struct Receiving {
     /// One far ahead that the sender has said once.
     said: Option<u64>,
     beginning: Beginning,
+    /// What waits, where packets are to be in order.
+    in_order: Option<InOrder>,
     /// What is asked for now, and its bytes.
     asked: Vec<Range>,
     bytes: Vec<u8>,
@@ -42,13 +49,26 @@ pub(super) struct Receiving {
 }
 
 impl Receiving {
-    pub fn join(&mut self) {
-        self.beginning = Beginning::Nothing;
-        self.next = JOIN_NEAR;
+    /// Packets go up in order, or as they come.
+    pub fn new(is_ordered: bool) -> Self {
+        Self { in_order: is_ordered.then(InOrder::default), ..Self::default() }
     }
 
-    /// Takes `count` packets that begin with this header; `Ok(false)` where they are to be taken
-    /// one by one. A packet is of use for `within`.
+    pub fn join(&mut self) {
+        self.beginning = Beginning::Nothing;
+        self.begin_at(JOIN_NEAR);
+    }
+
+    fn begin_at(&mut self, number: u64) {
+        self.next = number;
+        if let Some(in_order) = &mut self.in_order {
+            in_order.begin_at(number);
+        }
+    }
+
+    /// Takes `count` packets that begin with this header; the number of the first where they are
+    /// for [`Receiving::pass`], `None` where they are to be taken one by one. A packet is of use
+    /// for `within`.
     ///
     /// # Errors
     /// Why they do not go up.
@@ -58,13 +78,13 @@ impl Receiving {
         header: &Header,
         count: usize,
         within: Duration,
-    ) -> Result<bool, DropReason> {
+    ) -> Result<Option<u64>, DropReason> {
         let number = extend(header.number, self.next).ok_or(DropReason::Malformed)?;
         if let Some(first) = self.beginning.find(number, self.next, MISSING_MAX) {
-            self.next = first;
+            self.begin_at(first);
         }
         if number < self.next {
-            return if count > 1 { Ok(false) } else { self.take_late(cx, number, header.kind) };
+            return if count > 1 { Ok(None) } else { self.take_late(cx, number, header.kind) };
         }
         let end = number + count as u64;
         let is_far = number - self.next > BELIEVED;
@@ -76,21 +96,52 @@ impl Receiving {
         }
         self.outlier = None;
         self.miss(cx, number, cx.now(), within);
+        self.make_room(cx, number, end);
         if let Some(came) = self.came {
             let passed = u32::try_from(end - self.next).unwrap_or(u32::MAX);
             self.apart = self.apart / 8 * 7 + cx.now().since(came) / passed / 8;
         }
         (self.next, self.came) = (end, Some(cx.now()));
-        Ok(true)
+        Ok(Some(number))
+    }
+
+    /// What was taken goes up, now or once what is before it has come or is given up.
+    pub fn pass(&mut self, cx: &mut Cx<'_>, number: u64, slot: &mut Packet) -> Verdict {
+        let in_order = self.in_order.as_mut();
+        in_order.map_or(Verdict::Forward, |in_order| in_order.take(cx, number, slot))
+    }
+
+    /// No packet of those from `number` on, below `end`, waits for one that is too far before it.
+    fn make_room(&mut self, cx: &mut Cx<'_>, number: u64, end: u64) {
+        if self.in_order.is_none() {
+            return;
+        }
+        let lost = self.gaps.give_up_before(end.saturating_sub(WINDOW as u64));
+        if lost > 0 {
+            cx.report_lost(lost);
+        }
+        self.pass_over(cx, number);
+    }
+
+    /// What is before `number` and waits, waits for what is missing, and not for what is given up.
+    fn pass_over(&mut self, cx: &mut Cx<'_>, number: u64) {
+        if let Some(in_order) = &mut self.in_order {
+            in_order.pass_over(cx, self.gaps.first().unwrap_or(number));
+        }
     }
 
     /// One that others overtook, or that was asked for.
-    fn take_late(&mut self, cx: &Cx<'_>, number: u64, kind: Kind) -> Result<bool, DropReason> {
+    fn take_late(
+        &mut self,
+        cx: &Cx<'_>,
+        number: u64,
+        kind: Kind,
+    ) -> Result<Option<u64>, DropReason> {
         let answers = if let Kind::Again(attempt) = kind { Some(attempt) } else { None };
         match self.gaps.find(cx.now(), number, answers) {
             Was::Missing => {
                 self.repaired += i64::from(answers.is_some());
-                Ok(true)
+                Ok(Some(number))
             }
             Was::Come => {
                 self.needless += i64::from(answers.is_some());
@@ -113,14 +164,16 @@ impl Receiving {
         let sent = cx.now() - age;
         self.miss(cx, number, sent, within);
         (self.next, self.came) = (number, Some(sent));
+        self.pass_over(cx, number);
     }
 
     /// What is before `number`, which should have come by `until`, has not; what is too much to be
     /// known is lost.
     ///
-    /// When each of them should have come is between the two that came around them; no longer ago
-    /// than the sender is silent without saying how far it is; and where a flow comes in bursts, of
-    /// which they are the beginning, not in the pause before.
+    /// When each of them should have come is between the two that came around them, as far apart as
+    /// packets are on average: where a flow comes in bursts, of which they are the beginning, not
+    /// in the pause before. Where that is further than the sender is silent without saying how far
+    /// it is, all of them should have come since then.
     fn miss(&mut self, cx: &mut Cx<'_>, number: u64, until: Time, within: Duration) {
         if number == self.next {
             return;
@@ -132,9 +185,9 @@ impl Receiving {
         }
         // There are no more than MISSING_MAX.
         let count = (number - from) as u32;
-        let silent = until - within / 4;
-        let burst = until - self.apart * (count + 1);
-        let since = self.came.unwrap_or(until).max(silent).max(burst);
+        let silent = within / 4;
+        let long = if self.apart <= silent { self.apart * (count + 1) } else { silent };
+        let since = self.came.unwrap_or(until).max(until - long);
         let apart = until.since(since) / (count + 1);
         self.gaps.add(cx.now(), from, count.into(), since + apart + within, apart);
     }
@@ -149,6 +202,7 @@ impl Receiving {
         let given_up = self.gaps.look(cx.now(), within / 4, &mut self.asked);
         if given_up > 0 {
             cx.report_lost(given_up);
+            self.pass_over(cx, self.next);
         }
         debug_assert!(self.asked.len() <= RANGES_MAX);
         if !self.asked.is_empty() {
@@ -159,8 +213,23 @@ impl Receiving {
         }
     }
 
-    /// Gives up what is missing, and tells it.
+    /// Gives up what others wait for, and tells it.
+    pub fn drain(&mut self, cx: &mut Cx<'_>) {
+        if self.in_order.as_ref().is_some_and(|it| it.held() > 0) {
+            self.give_up(cx);
+            self.pass_over(cx, self.next);
+        }
+    }
+
+    /// Gives up what is missing, and tells it; what waits is not handed over.
     pub fn flush(&mut self, cx: &mut Cx<'_>) {
+        if let Some(in_order) = &mut self.in_order {
+            in_order.flush(cx);
+        }
+        self.give_up(cx);
+    }
+
+    fn give_up(&mut self, cx: &mut Cx<'_>) {
         let missing = self.gaps.clear();
         if missing > 0 {
             cx.report_lost(missing);

@@ -40,6 +40,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     keeps_order: false,
     segments: true,
     acknowledges: false,
+    orders: None,
     requires: &[Property::Boundaries],
     provides: &[Property::AnyUnitSize],
     takes: &[],

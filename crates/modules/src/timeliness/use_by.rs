@@ -42,6 +42,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     keeps_order: true,
     segments: false,
     acknowledges: false,
+    orders: None,
     requires: &[Property::Boundaries],
     provides: &[Property::Timely],
     takes: &[],

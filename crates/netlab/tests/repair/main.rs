@@ -32,11 +32,12 @@ const SEQUENCE: u16 = 2;
 const CHECKSUM: u16 = 3;
 
 /// A module with its parameters, and how long what it repairs takes at most; `None`: it gives order
-/// itself.
+/// itself. Whether it loses nothing.
 struct Repair {
     module: u16,
     params: Vec<(u16, u64)>,
     hold: Option<Duration>,
+    is_whole: bool,
 }
 
 /// A flow and a link.
@@ -53,8 +54,8 @@ impl Drawn {
     fn with(seed: u64, random: &mut Random, repair: Repair) -> Self {
         let (is_sequenced, is_checked) = (random.chance(0.7), random.chance(0.7));
         let hold = repair.hold.filter(|_| is_sequenced);
-        let is_whole = repair.hold.is_none();
-        let is_ordered = hold.is_some() || is_whole;
+        let is_whole = repair.is_whole;
+        let is_ordered = hold.is_some() || repair.hold.is_none();
         let is_segmented = random.chance(0.5);
         let mut modules = Vec::new();
         if is_segmented {

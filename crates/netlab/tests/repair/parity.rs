@@ -20,6 +20,7 @@ fn draw(seed: u64) -> Drawn {
         params: vec![(0, sources), (1, parities), (2, span_ms * 1_000_000)],
         // As long as a block and its parities take, and the jitter.
         hold: Some(Duration::from_millis(2 * span_ms + 40)),
+        is_whole: false,
     };
     Drawn::with(seed, &mut random, repair)
 }

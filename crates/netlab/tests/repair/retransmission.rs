@@ -13,10 +13,13 @@ const LEFT: f64 = 0.22;
 fn draw(seed: u64) -> Drawn {
     let mut random = Random::from_number(seed ^ 0xA49_A49);
     let deadline_ms = 20 + random.below(500);
+    let is_ordered = random.chance(0.4);
+    let hold = Duration::from_millis(deadline_ms + 40);
     let repair = Repair {
         module: ARQ_NAK,
-        params: vec![(0, deadline_ms * 1_000_000)],
-        hold: Some(Duration::from_millis(deadline_ms + 40)),
+        params: vec![(0, deadline_ms * 1_000_000), (1, is_ordered.into())],
+        hold: (!is_ordered).then_some(hold),
+        is_whole: false,
     };
     Drawn::with(seed, &mut random, repair)
 }

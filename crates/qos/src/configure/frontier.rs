@@ -30,8 +30,7 @@
 use super::order::{Candidate, Order, Slot};
 use super::request::Request;
 use dacapo_lift::{
-    Cost, GRAPH_NODES_MAX, Graph, ModuleSpec, Node, POINTS_MAX, Params, Service, Setting,
-    TransportSpec,
+    Cost, GRAPH_NODES_MAX, Graph, ModuleSpec, Node, Params, Service, Setting, TransportSpec,
 };
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -170,9 +169,8 @@ pub(super) fn raised(
     setting: &Setting,
 ) -> impl Iterator<Item = Stack> {
     let is_tried = below.count < GRAPH_NODES_MAX && spec.profile.suits(setting);
-    let points = if is_tried { spec.profile.points(setting, &below.service) } else { Vec::new() };
-    let points =
-        points.into_iter().take(POINTS_MAX).filter(move |params| are_allowed(spec, params));
+    let points = if is_tried { spec.points(setting, &below.service) } else { Vec::new() };
+    let points = points.into_iter().filter(move |params| are_allowed(spec, params));
     points.filter_map(move |params| below.with(spec, params, setting))
 }
 

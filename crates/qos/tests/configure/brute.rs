@@ -80,7 +80,7 @@ fn on(below: &Growing, spec: &'static ModuleSpec, setting: &Setting) -> Vec<Grow
     if !spec.profile.suits(setting) {
         return Vec::new();
     }
-    spec.profile.points(setting, &below.service).into_iter().filter_map(grow).collect()
+    spec.points(setting, &below.service).into_iter().filter_map(grow).collect()
 }
 
 /// The modules by stratum and function, in the order in which they are stacked.

@@ -96,6 +96,7 @@ const fn spec(name: &'static str, id: u16, stratum: Stratum) -> ModuleSpec {
 static SEGMENT: ModuleSpec = ModuleSpec {
     segments: true,
     acknowledges: false,
+    orders: None,
     function: "segmentation",
     provides: &[Property::AnyUnitSize],
     profile: &Segment,

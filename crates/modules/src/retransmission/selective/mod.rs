@@ -55,6 +55,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     keeps_order: false,
     segments: false,
     acknowledges: true,
+    orders: None,
     requires: &[Property::Boundaries, Property::WayBack],
     provides: &[Property::Order, Property::NoDuplicates, Property::NoLoss],
     takes: &[],
