@@ -27,7 +27,7 @@ pub use own::number;
 pub fn all() -> Vec<&'static dyn Experiment> {
     let mut all: Vec<&'static dyn Experiment> =
         vec![&network::Network, &links::LINKS, &sizes::SIZES];
-    let grows: [&dyn Experiment; 8] = [
+    let grows: [&dyn Experiment; 7] = [
         &long::LONG,
         &setup::SETUP,
         &flows::FLOWS,
@@ -35,9 +35,9 @@ pub fn all() -> Vec<&'static dyn Experiment> {
         &modules::MODULES,
         &rtt::RTT,
         &sends::SENDS,
-        &media::MEDIA,
     ];
     all.extend(grows);
+    all.extend(media::all());
     let counted: [&dyn Experiment; 4] =
         [&instructions::INSTRUCTIONS, &copies::COPIES, &choices::CHOICES, &cost::COST];
     all.extend(counted);

@@ -46,11 +46,20 @@ pub struct Broadcast {
     pub hold_ms: u32,
     /// The way there, in ms.
     pub delay_ms: u32,
-    /// What dacapo is told of the path.
-    pub path: &'static str,
+    /// What the link loses, and in runs of how many packets on average.
+    pub loss_percent: u32,
+    pub run: u32,
 }
 
 impl Broadcast {
+    /// What dacapo is told of the path.
+    fn path(&self) -> String {
+        let Self { delay_ms, loss_percent, run, .. } = self;
+        format!(
+            "internet,rate=20Mbit/s,delay={delay_ms}ms,jitter=1ms,loss={loss_percent}%,burst={run}"
+        )
+    }
+
     fn srt(&self, address: &str, is_listener: bool) -> String {
         let mode = if is_listener { "&mode=listener" } else { "" };
         let filter = match self.by {
@@ -96,7 +105,7 @@ impl Peer for Broadcast {
                 let ask = "throughput>=4.4Mbit/s, throughput<=5.5Mbit/s";
                 let listen = address.split(':').next().unwrap_or_default();
                 let port = address.rsplit(':').next().unwrap_or_default();
-                let path = self.path;
+                let path = self.path();
                 (
                     format!(
                         "{pace} | {dacapo} send {address} - --json --format mpegts --deadline \
