@@ -34,6 +34,7 @@ pub use net::{BenchNetArgs, NetDirection, NetTransport, NetWait, NetWhat};
 pub use safenet::{BenchSafenetArgs, MessagesOver};
 pub use scale::BenchScaleArgs;
 pub use setup::{BenchSetupArgs, Fresh, StartsArgs, THEN};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use texts::*;
@@ -103,6 +104,9 @@ pub enum Command {
     /// A live source, for the harness's own use.
     #[command(hide = true, after_help = format!("{PACE}\n\n{EXIT_CODES}"))]
     Pace(PaceArgs),
+    /// What comes by UDP, on standard output, until it is ended.
+    #[command(hide = true, after_help = format!("{COLLECT}\n\n{EXIT_CODES}"))]
+    Collect(CollectArgs),
     /// How long it takes to choose a graph and a transport, with why, or to say why there is none.
     #[command(after_help = format!("{CHOICE}\n\n{EXIT_CODES}"))]
     Choice(BenchChoiceArgs),
@@ -161,9 +165,19 @@ pub enum Command {
 pub struct PaceArgs {
     /// What is written to standard output.
     pub file: PathBuf,
+    /// Where it goes by UDP instead, in datagrams of 1,316 bytes.
+    #[arg(long, value_name = "HOST:PORT")]
+    pub to: Option<SocketAddr>,
     /// How fast.
     #[arg(long, value_name = "MBIT/S", default_value_t = 4.0)]
     pub mbit_per_s: f64,
+}
+
+/// Arguments of `collect`.
+#[derive(Debug, Args)]
+pub struct CollectArgs {
+    /// Where datagrams come.
+    pub at: SocketAddr,
 }
 
 /// Arguments of `burden`.

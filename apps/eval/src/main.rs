@@ -11,6 +11,7 @@ mod child;
 mod choice;
 mod choices;
 mod cli;
+mod collect;
 mod commands;
 mod control;
 mod copies;
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
             Ok(exit::Exit::Success)
         }
         Command::Pace(args) => pace::run(&args),
+        Command::Collect(args) => collect::run(&args),
         Command::Choice(args) => choice::run(&args),
         Command::Control(args) => control::run(&args),
         Command::Copies(args) => copies::run(&args),

@@ -1,9 +1,10 @@
-//! `dacapo-eval pace`: a file on standard output at an even rate, as a live source gives it: while
-//! nobody reads it stands still, and it does not hurry afterwards.
+//! `dacapo-eval pace`: a file on standard output, or by UDP, at an even rate, as a live source
+//! gives it: while nobody reads it stands still, and it does not hurry afterwards.
 
 use crate::cli::PaceArgs;
 use crate::exit::{Exit, Failure};
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 /// Seven packets of an MPEG transport stream.
@@ -16,7 +17,7 @@ const BEHIND_MAX: Duration = Duration::from_millis(20);
 pub fn run(args: &PaceArgs) -> Result<Exit, Failure> {
     let failed = |error: std::io::Error| Failure::run_time("pace", error);
     let mut file = std::fs::File::open(&args.file).map_err(failed)?;
-    let mut out = std::io::stdout().lock();
+    let mut out = out(args).map_err(failed)?;
     let (mut began, mut piece, mut sent) = (Instant::now(), [0; PIECE_LEN], 0_u64);
     loop {
         let read = file.read(&mut piece).map_err(failed)?;
@@ -29,8 +30,27 @@ pub fn run(args: &PaceArgs) -> Result<Exit, Failure> {
         if behind > BEHIND_MAX {
             began += behind;
         }
-        out.write_all(piece.get(..read).unwrap_or_default()).map_err(failed)?;
-        out.flush().map_err(failed)?;
+        out(piece.get(..read).unwrap_or_default()).map_err(failed)?;
         sent = sent.saturating_add(read as u64);
     }
+}
+
+/// Takes a piece.
+type Out = Box<dyn FnMut(&[u8]) -> io::Result<()>>;
+
+/// Where pieces go.
+fn out(args: &PaceArgs) -> io::Result<Out> {
+    let Some(to) = args.to else {
+        let mut out = io::stdout().lock();
+        return Ok(Box::new(move |piece| {
+            out.write_all(piece)?;
+            out.flush()
+        }));
+    };
+    let any: SocketAddr = match to {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    };
+    let socket = UdpSocket::bind(any)?;
+    Ok(Box::new(move |piece| socket.send_to(piece, to).map(drop)))
 }

@@ -85,6 +85,10 @@ pub const PACE: &str = "\
 Examples:
   dacapo-eval pace film.ts --mbit-per-s 4.4 | dacapo send 127.0.0.1 - --format mpegts";
 
+pub const COLLECT: &str = "\
+Examples:
+  dacapo-eval collect 127.0.0.1:5004 > out.ts";
+
 pub const SETUP: &str = "\
 Examples:
   dacapo-eval setup --listen 127.0.0.1:21000

@@ -40,11 +40,14 @@ impl<const LOSS: u32, const RUN: u32> Kind<LOSS, RUN> {
     const SRT: [Broadcast; POINTS.len()] = each::<LOSS, RUN>(By::Srt);
     const FILTER: [Broadcast; POINTS.len()] = each::<LOSS, RUN>(By::SrtFilter);
 
-    const CURVES: [Curve; 3] = [
+    const RIST: [Broadcast; POINTS.len()] = each::<LOSS, RUN>(By::Rist);
+
+    const CURVES: [Curve; 4] = [
         curve("srt", "srt-live-transmit", "srt", |x| cell(&Self::SRT, x)),
         curve("srt-fec", "srt-live-transmit, packet filter 10 × 5", "srt", |x| {
             cell(&Self::FILTER, x)
         }),
+        curve("rist", "ristsender, ristreceiver", "srt", |x| cell(&Self::RIST, x)),
         curve("ours", "dacapo send --format mpegts --deadline", "srt", |x| cell(&Self::OURS, x)),
     ];
 

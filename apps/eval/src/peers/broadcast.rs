@@ -36,6 +36,8 @@ pub enum By {
     Srt,
     /// The same with parities, 10 packets and one, and what these cannot make good sent again.
     SrtFilter,
+    /// `ristsender` and `ristreceiver`, main profile, to and from which it goes by UDP.
+    Rist,
 }
 
 /// A film over a link.
@@ -64,7 +66,7 @@ impl Broadcast {
         let mode = if is_listener { "&mode=listener" } else { "" };
         let filter = match self.by {
             By::SrtFilter => "&packetfilter=fec,cols:10,rows:5,layout:staircase,arq:onreq",
-            By::Dacapo | By::Srt => "",
+            By::Dacapo | By::Srt | By::Rist => "",
         };
         // It counts from half a round trip, like us.
         format!("srt://{address}?latency={}{mode}{filter}", self.hold_ms)
@@ -78,8 +80,12 @@ impl Peer for Broadcast {
             (!is_there(program))
                 .then(|| format!("{program} is not there: apt-get install {package}"))
         };
-        let srt = || lacks("srt-live-transmit", "srt-tools").filter(|_| self.by != By::Dacapo);
-        lacks("ffmpeg", "ffmpeg").or_else(srt)
+        let own = || match self.by {
+            By::Dacapo => None,
+            By::Srt | By::SrtFilter => lacks("srt-live-transmit", "srt-tools"),
+            By::Rist => lacks("ristreceiver", "rist-tools"),
+        };
+        lacks("ffmpeg", "ffmpeg").or_else(own)
     }
 
     fn version(&self, rig: &Rig) -> Option<String> {
@@ -87,6 +93,7 @@ impl Peer for Broadcast {
         match self.by {
             By::Dacapo => machine::output(&dacapo, &["--version"]),
             By::Srt | By::SrtFilter => machine::output("srt-live-transmit", &["-version"]),
+            By::Rist => machine::output("dpkg-query", &["-W", "rist-tools"]),
         }
     }
 
@@ -127,6 +134,7 @@ impl Peer for Broadcast {
                     format!("echo listening; exec {live} '{here}' file://con >{out}"),
                 )
             }
+            By::Rist => rist(self.hold_ms, &pace, &own.to_string(), address, &out.to_string(), rig),
         };
         let is_ready = |line: &str| line.contains("listening");
         let shell = |command: String| words(["sh", "-c", &command]);
@@ -150,6 +158,31 @@ impl Peer for Broadcast {
         }
         Ok(sample)
     }
+}
+
+/// Both ends of RIST: it reads and writes datagrams, on ports of each end's own.
+fn rist(
+    hold_ms: u32,
+    pace: &str,
+    own: &str,
+    address: &str,
+    out: &str,
+    rig: &Rig,
+) -> (String, String) {
+    let quiet = "-S 0 -v 3";
+    let to = format!("rist://{address}?buffer={hold_ms}");
+    let at = format!("rist://@{address}?buffer={hold_ms}");
+    // It does not end with its input, and shows no readiness.
+    let time = rig.seconds + 4.0;
+    let near = format!(
+        "timeout {time:.0} ristsender {quiet} -i udp://@127.0.0.1:5004 -o '{to}' >&2 & sleep 1; \
+         {pace} --to 127.0.0.1:5004; wait; echo '{{}}'"
+    );
+    let far = format!(
+        "{own} collect 127.0.0.1:5006 >{out} & echo listening; \
+         exec ristreceiver {quiet} -i '{at}' -o udp://127.0.0.1:5006 >&2"
+    );
+    (near, far)
 }
 
 fn film(rig: &Rig) -> PathBuf {
