@@ -13,6 +13,7 @@
 //!        modules' sums --+ controller     probes: rtt, offset, datagram length (path MTU), life
 //! ```
 
+mod bound;
 mod bucket;
 mod controller;
 pub mod controllers;
@@ -27,6 +28,7 @@ mod seen;
 #[cfg(test)]
 mod tests;
 
+pub use bound::Bound;
 pub use bucket::TokenBucket;
 pub use controller::{
     Controller, ControllerCx, ControllerEntry, ControllerSpec, Delivered, Leads, Lost,

@@ -179,7 +179,7 @@ fn rist(
          {pace} --to 127.0.0.1:5004; wait; echo '{{}}'"
     );
     let far = format!(
-        "{own} collect 127.0.0.1:5006 >{out} & echo listening; \
+        "setpriv --pdeathsig KILL {own} collect 127.0.0.1:5006 >{out} & echo listening; \
          exec ristreceiver {quiet} -i '{at}' -o udp://127.0.0.1:5006 >&2"
     );
     (near, far)

@@ -11,7 +11,7 @@ use crate::flow::Context;
 use crate::flow::epoch::TxEpoch;
 use dacapo_base::Time;
 use dacapo_packet::{Packet, Pool, TRAIN_BYTES_MAX, TRAIN_SEGMENTS_MAX};
-use dacapo_path::TokenBucket;
+use dacapo_path::Bound;
 use dacapo_wire::data;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -24,9 +24,6 @@ const QUEUE_BYTES: usize = 64 * 1024;
 
 /// What goes out at the bound in this time may go out together.
 const QUANTUM: Duration = Duration::from_micros(500);
-
-/// The bucket gives at once what the bound gives in this time.
-const BUCKET_DEPTH: Duration = Duration::from_millis(2);
 
 /// How fast a flow may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +47,7 @@ impl Pace {
 #[derive(Debug)]
 pub(crate) struct Egress {
     /// `None`: the transport keeps the pace.
-    bucket: Option<TokenBucket>,
+    bound: Option<Bound>,
     /// How many bytes the pace must allow before something longer is sent: what goes out in
     /// [`QUANTUM`], so that a fast flow sends trains and a slow one single datagrams.
     quantum: usize,
@@ -67,15 +64,13 @@ pub(crate) struct Egress {
 impl Egress {
     /// One that keeps this pace, in which at most so many bytes and one unit wait.
     pub fn new(now: Time, pace: Pace, bytes_max: usize) -> Self {
-        let (bucket, quantum) = match pace {
-            Pace::Bound(bound_bps) => {
-                (Some(TokenBucket::new(now, bound_bps, BUCKET_DEPTH)), quantum(bound_bps))
-            }
+        let (bound, quantum) = match pace {
+            Pace::Bound(bound_bps) => (Some(Bound::new(now, bound_bps)), quantum(bound_bps)),
             Pace::Transport => (None, 0),
         };
         let bytes_max = pace.bytes_max().min(bytes_max);
         Self {
-            bucket,
+            bound,
             quantum,
             queue: VecDeque::new(),
             bytes: 0,
@@ -119,14 +114,14 @@ impl Egress {
     /// Whether the pace lets so many bytes out at once; to be asked while nothing waits.
     #[inline]
     pub fn lets_pass(&mut self, now: Time, len: usize) -> bool {
-        self.bucket.as_mut().is_none_or(|it| it.covers(now, len))
+        self.bound.as_mut().is_none_or(|it| it.covers(now, len))
     }
 
     /// So many bytes have left without having waited here.
     #[inline]
     pub fn note_passed(&mut self, now: Time, len: usize) {
-        if let Some(bucket) = &mut self.bucket {
-            bucket.take(now, len);
+        if let Some(bound) = &mut self.bound {
+            bound.take(now, len);
         }
     }
 
@@ -165,13 +160,13 @@ impl Egress {
         }
         let len = front.payload_len();
         let quantum = self.quantum;
-        let paced = self.bucket.as_mut().map_or(Some(len), |it| paced(cx.now, it, quantum, len));
+        let paced = self.bound.as_mut().map_or(Some(len), |it| paced(cx.now, it, quantum, len));
         let most = paced?.min(allowed);
         let segments = most / front.segment_len(0).max(1);
         let split = (most < len).then(|| cx.pool.split_first(front, segments.max(1))).flatten();
         let packet = split.or_else(|| self.queue.pop_front())?;
-        if let Some(bucket) = &mut self.bucket {
-            bucket.take(cx.now, packet.payload_len());
+        if let Some(bound) = &mut self.bound {
+            bound.take(cx.now, packet.payload_len());
         }
         self.bytes -= packet.payload_len();
         Some(packet)
@@ -187,8 +182,8 @@ impl Egress {
     #[inline]
     pub fn due(&self, now: Time) -> Option<Time> {
         let front = self.queue.front().filter(|_| !self.is_held)?;
-        let ready_at = |it: &TokenBucket| it.ready_at(now, front.payload_len().min(self.quantum));
-        Some(self.bucket.as_ref().map_or(now, ready_at))
+        let ready_at = |it: &Bound| it.ready_at(now, front.payload_len().min(self.quantum));
+        Some(self.bound.as_ref().map_or(now, ready_at))
     }
 
     /// The way is gone: nothing waits any more.
@@ -210,11 +205,11 @@ fn fit_one_train(one: &Packet, next: &Packet) -> bool {
 }
 
 /// How many of the `len` bytes in front the pace allows now.
-fn paced(now: Time, bucket: &mut TokenBucket, quantum: usize, len: usize) -> Option<usize> {
-    if bucket.covers(now, len) {
+fn paced(now: Time, bound: &mut Bound, quantum: usize, len: usize) -> Option<usize> {
+    if bound.covers(now, len) {
         return Some(len);
     }
-    bucket.is_ready(now, len.min(quantum)).then(|| bucket.available(now))
+    bound.is_ready(now, len.min(quantum)).then(|| bound.available(now))
 }
 
 /// What goes out at this rate in [`QUANTUM`], in bytes.
