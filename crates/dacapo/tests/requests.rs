@@ -6,7 +6,9 @@
 
 use dacapo::Plan;
 use dacapo::plan::{Assumptions, FlowExplanation};
-use dacapo_qos::configure::Forced;
+use dacapo_lift::{Entry, Module, ModuleSpec, Params, Property, Setting, Setup, Stratum, Units};
+use dacapo_qos::configure::{Forced, Pins, Request as Asked, Use, choose};
+use dacapo_qos::{AttributeKey, Attributes, PathAssumption, level};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -107,4 +109,39 @@ fn every_request_gets_what_the_page_says() {
         .filter_map(|request| Some(format!("## {}\n{}", request.title, differs(request)?)))
         .collect();
     assert!(differing.is_empty(), "{} differ:\n\n{}", differing.len(), differing.join("\n\n"));
+}
+
+/// A module of a program's own that keeps secrets and bears no packet twice, whatever their order.
+static OWN: ModuleSpec = ModuleSpec {
+    stratum: Stratum::Shape,
+    requires: &[Property::Boundaries, Property::NoDuplicates],
+    provides: &[Property::Confidentiality],
+    ..ModuleSpec::plain("own", 0xF0D0)
+};
+
+fn never(_: &Params, _: &Setup) -> Box<dyn Module> {
+    unreachable!("it is chosen and not built")
+}
+
+/// What is chosen for a flow that must be secret, of units of 200 bytes.
+fn chosen_of_secrets(attributes: Attributes) -> String {
+    let catalogue = dacapo::catalogue().with_module(Entry { spec: &OWN, build: never });
+    let path = PathAssumption::default().path();
+    let units =
+        Units { len_mean: 200, len_max: 200, per_ks: 100_000, divisible: false, is_paced: true };
+    let setting = Setting { path, units, bound_bps: 0, useful_ns: u64::MAX, deadline_ns: u64::MAX };
+    let attributes = attributes.min(AttributeKey::Confidentiality, level::CONFIDENTIALITY_REQUIRED);
+    let request = Asked::new(attributes, setting, Use::Handed);
+    // Not over what is for processes of one host.
+    let udp = catalogue.transport_by_name("udp").map(|spec| spec.id);
+    let pins = Pins { transport: udp, ..Pins::NONE };
+    choose(&catalogue, &request, &pins).unwrap().explanation.graph
+}
+
+#[test]
+fn what_asks_for_no_packet_twice_gets_dedup_and_with_order_sequence() {
+    let free = Attributes::new();
+    assert_eq!(chosen_of_secrets(free.clone()), "own ! dedup ! udp");
+    let ordered = free.min(AttributeKey::Order, level::ORDERED);
+    assert_eq!(chosen_of_secrets(ordered), "own ! sequence ! udp");
 }

@@ -4,6 +4,7 @@
 //!   segmentation/  segment    units <-> packets of the path's size
 //!   timeliness/    use-by     what is too old is not handed over
 //!   ordering/      sequence   order, duplicates and loss of packets
+//!   duplicates/    dedup      each packet once, as they come
 //!   retransmission/ arq-nak   what is missing is asked for, while it can come in time
 //!                   arq-sr    what is not acknowledged is sent again until it is
 //!   redundancy/    repeat     every packet again, against losses
@@ -16,6 +17,7 @@
 //! Invariant: every module here passes `dacapo_lift::conformance::suite`, and stands in
 //! `docs/modules.md`.
 
+pub mod duplicates;
 pub mod integrity;
 pub mod ordering;
 pub mod parity;
@@ -41,6 +43,7 @@ pub fn entries() -> Vec<Entry> {
     vec![
         segmentation::segment::ENTRY,
         ordering::sequence::ENTRY,
+        duplicates::dedup::ENTRY,
         redundancy::repeat::ENTRY,
         parity::rs::ENTRY,
         retransmission::nak::ENTRY,

@@ -11,9 +11,11 @@ use dacapo_lift::Runner;
 use dacapo_lift::conformance::End;
 use std::time::Duration;
 
-const GRAPHS: [&[Place<'static>]; 7] = [
+const GRAPHS: [&[Place<'static>]; 9] = [
     &[],
     &[("segment", &[])],
+    &[("dedup", &[])],
+    &[("segment", &[]), ("dedup", &[]), ("repeat", &[])],
     &[("sequence", &[])],
     &[("use-by", &[]), ("sequence", &[])],
     &[("segment", &[]), ("sequence", &[]), ("checksum", &[])],
@@ -73,7 +75,8 @@ fn whole_units_come_from_the_first_on_that_is_whole() {
 #[test]
 fn a_first_datagram_with_an_altered_number_costs_a_few_units_only() {
     // Without a check below, where altered numbers are not noticed.
-    for places in [&[("sequence", &[][..])][..], &[("segment", &[][..])][..]] {
+    for name in ["sequence", "segment", "dedup"] {
+        let places: &[Place<'_>] = &[(name, &[])];
         let mut sender = end(places, 4_000);
         sent(&mut sender, 0..50_000, 20);
         let whole = sent(&mut sender, 50_000..50_040, 200);

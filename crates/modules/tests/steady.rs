@@ -15,12 +15,13 @@ use std::time::Duration;
 #[global_allocator]
 static HEAP: Counting = Counting;
 
-const GRAPHS: [&[Place<'_>]; 5] = [
+const GRAPHS: [&[Place<'_>]; 6] = [
     &[("segment", &[]), ("sequence", &[]), ("checksum", &[])],
     &[("segment", &[]), ("sequence", &[]), ("fec-rs", &[])],
     &[("segment", &[]), ("sequence", &[]), ("arq-nak", &[(0, 1_000_000)])],
     &[("segment", &[]), ("arq-sr", &[]), ("checksum", &[])],
     &[("use-by", &[]), ("segment", &[]), ("sequence", &[])],
+    &[("segment", &[]), ("dedup", &[]), ("checksum", &[])],
 ];
 
 /// Two ends and the packets between them, which are copied from pool to pool as a network does it:

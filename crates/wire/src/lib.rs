@@ -28,6 +28,7 @@ pub mod attribute;
 pub mod bytes;
 pub mod change;
 pub mod data;
+pub mod duplicates;
 pub mod graph;
 pub mod hub;
 pub mod limits;

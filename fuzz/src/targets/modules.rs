@@ -9,7 +9,7 @@ use dacapo_packet::Layout;
 use std::time::Duration;
 
 /// The graphs that are tried, from the application down.
-pub(super) const GRAPHS: [&[&str]; 21] = [
+pub(super) const GRAPHS: [&[&str]; 22] = [
     &[],
     &["segment"],
     &["sequence"],
@@ -31,6 +31,7 @@ pub(super) const GRAPHS: [&[&str]; 21] = [
     &["arq-sr"],
     &["segment", "arq-sr", "checksum"],
     &["segment", "arq-nak in order", "checksum"],
+    &["dedup", "repeat"],
 ];
 
 /// Behind the name of a module that is to hand packets over in order.

@@ -8,7 +8,8 @@ use dacapo_wire::data::{self, Belongs, classify};
 use dacapo_wire::medium::Medium;
 use dacapo_wire::probe::{self, Probe};
 use dacapo_wire::{
-    acknowledgement, media, name, parity, retransmission, segment, sequence, text, unit, use_by,
+    acknowledgement, duplicates, media, name, parity, retransmission, segment, sequence, text,
+    unit, use_by,
 };
 
 /// A datagram as it comes to the port of a core.
@@ -70,7 +71,7 @@ fn check_nearest(found: Option<u64>, expected: u64, low: u64, bits: u32) {
 pub fn headers(bytes: &[u8]) {
     let mut input = Input(bytes);
     let (kind, expected, bytes) = (input.u8(), input.u64(), input.rest());
-    oracle::bounded("a module's header", bytes.len(), || match kind % 7 {
+    oracle::bounded("a module's header", bytes.len(), || match kind % 8 {
         0 => {
             let Ok(header) = sequence::Header::parse(bytes) else { return };
             assert_eq!(bytes.get(..sequence::LEN), Some(&header.emit()[..]));
@@ -80,6 +81,7 @@ pub fn headers(bytes: &[u8]) {
         4 => asking(expected, bytes),
         5 => acknowledging(expected, bytes),
         6 => stamped(expected, bytes),
+        7 => counted(expected, bytes),
         3 => {
             let Ok(header) = parity::Header::parse(bytes) else { return };
             assert_eq!(bytes.get(..parity::LEN), Some(&header.emit()[..]));
@@ -130,6 +132,14 @@ fn stamped(expected: u64, bytes: &[u8]) {
         assert_eq!(use_by::Header::at(sent_ns), header);
         assert!(sent_ns.abs_diff(expected) / 1_000 <= 1 << 31, "{sent_ns} of {expected}");
     }
+}
+
+/// The header of a number against duplicates.
+fn counted(expected: u64, bytes: &[u8]) {
+    let Ok(header) = duplicates::Header::parse(bytes) else { return };
+    assert_eq!(bytes.get(..duplicates::LEN), Some(&header.emit()[..]));
+    let found = duplicates::extend(header.number, expected);
+    check_nearest(found, expected, header.number.into(), 32);
 }
 
 /// The header of acknowledgement, and what may follow it.
@@ -249,6 +259,7 @@ pub fn headers_seeds() -> Vec<Vec<u8>> {
         seed(5, &resent.emit()),
         seed(5, &[&said.emit()[..], &state.emit(), &came.emit(), &came.emit()].concat()),
         seed(6, &use_by::Header::at(77_000).emit()),
+        seed(7, &duplicates::Header { number: u32::MAX }.emit()),
     ]
 }
 

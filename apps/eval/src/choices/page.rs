@@ -4,6 +4,9 @@
 //!   ## fec-rs: state of a vehicle
 //!   ```toml … ```                      a session file without its `[session]`
 //!   **Expected:** `fec-rs ! udp`
+//!
+//!   ### Only by name
+//!   | `dedup` | why |                  a module that no request is for
 //! ```
 
 use super::cell::Cell;
@@ -33,6 +36,14 @@ fn cell<'a>(section: &'a str, counts: &mut BTreeMap<&'a str, usize>) -> Option<C
         session: format!("[session]\nname = \"cell\"\n\n{file}"),
         expected: expected.trim_matches('`').to_owned(),
     })
+}
+
+/// The modules of which the page says that they are taken where a session file names them, and why.
+#[cfg(test)]
+pub fn only_by_name() -> BTreeMap<&'static str, &'static str> {
+    let part = PAGE.split("\n### Only by name\n").nth(1).unwrap_or_default();
+    let rows = part.lines().filter_map(|line| line.strip_prefix("| `")?.strip_suffix(" |"));
+    rows.filter_map(|row| row.split_once("` | ")).collect()
 }
 
 #[cfg(test)]

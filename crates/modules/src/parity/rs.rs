@@ -57,7 +57,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     requires: &[Property::Boundaries],
     provides: &[],
     takes: &[Property::Order],
-    beneath: &["ordering", "redundancy"],
+    beneath: &["ordering", "duplicates", "redundancy"],
     notes: &["packets_computed", "parities"],
     profile: &Blocks,
     params: &[

@@ -51,7 +51,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     requires: &[Property::Boundaries],
     provides: &[],
     takes: &[Property::Order, Property::NoDuplicates],
-    beneath: &["ordering"],
+    beneath: &["ordering", "duplicates"],
     notes: &[],
     profile: &SentAgain,
     params: &[

@@ -1,0 +1,110 @@
+//! Module `dedup`: numbers packets and drops what comes again; nothing ever waits.
+//!
+//! On the way down a number per packet; on the way up a bitmap of the numbers that came lately, as
+//! the window against replays of RFC 4303, section 3.4.3, has it. Here it is against packets that a
+//! network, or a module below, sends twice, and against no attacker: the number is not sealed.
+//!
+//! ```text
+//!   wire   0 1 3 2 2 5 1          (4 is lost)
+//!   up     0 1 3 2 x 5 x          x: duplicate; the order stays as it comes
+//! ```
+//!
+//! A train of packets that are all new goes up whole.
+//!
+//! Invariants: a number goes up at most once; nothing is held; what is further back than 8,192
+//! numbers is `stale`, for nobody knows whether it came; the state is 1 KiB, whatever comes.
+
+use super::profile::Price;
+use super::recent::{Recent, Was};
+use crate::runs::{consecutive, in_parts, in_runs};
+use dacapo_lift::{
+    Cx, DropReason, Entry, Module, ModuleSpec, Params, Property, Setup, Stratum, Verdict,
+};
+use dacapo_packet::Packet;
+use dacapo_wire::duplicates::{Header, LEN, extend};
+
+/// The static facts.
+pub static SPEC: ModuleSpec = ModuleSpec {
+    name: "dedup",
+    id: 0x000A,
+    function: "duplicates",
+    mechanism: "sequence numbers and a bitmap of those that came (RFC 4303)",
+    summary: "each packet once, in the order in which they come; nothing waits",
+    stratum: Stratum::Repair,
+    head: LEN as u16,
+    tail: 0,
+    trains_down: true,
+    trains_up: true,
+    keeps_order: true,
+    segments: false,
+    acknowledges: false,
+    orders: None,
+    requires: &[Property::Boundaries],
+    provides: &[Property::NoDuplicates],
+    takes: &[],
+    beneath: &[],
+    notes: &[],
+    profile: &Price,
+    params: &[],
+};
+
+/// The catalogue's entry.
+pub const ENTRY: Entry = Entry { spec: &SPEC, build };
+
+fn build(_: &Params, _: &Setup) -> Box<dyn Module> {
+    Box::new(Dedup { sent: 0, recent: Recent::new() })
+}
+
+struct Dedup {
+    /// The number of the next packet down.
+    sent: u64,
+    recent: Recent,
+}
+
+impl Module for Dedup {
+    fn spec(&self) -> &'static ModuleSpec {
+        &SPEC
+    }
+
+    fn down(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
+        let sent = self.sent;
+        let put = cx.pool.put_head(slot, |at| Header { number: (sent + at as u64) as u32 }.emit());
+        if put.is_err() {
+            return Verdict::Drop(DropReason::TooLarge);
+        }
+        self.sent += slot.segment_count() as u64;
+        Verdict::Forward
+    }
+
+    fn up(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
+        in_runs(cx, slot, run_of, |cx, run| self.up_run(cx, run))
+    }
+
+    fn join(&mut self) {
+        self.recent.join();
+    }
+}
+
+impl Dedup {
+    /// Segments whose numbers follow each other.
+    fn up_run(&mut self, cx: &mut Cx<'_>, run: &mut Packet) -> Verdict {
+        let header = Header::parse(cx.pool.segment(run, 0));
+        let number = header.ok().and_then(|header| extend(header.number, self.recent.next()));
+        let Some(number) = number else { return Verdict::Drop(DropReason::Malformed) };
+        match self.recent.take(number, run.segment_count()) {
+            Was::New => match cx.pool.pull_head(run, LEN) {
+                Ok(()) => Verdict::Forward,
+                Err(_) => Verdict::Drop(DropReason::Malformed),
+            },
+            Was::Mixed => in_parts(cx, run, |_, _| 1, |cx, one| self.up_run(cx, one)),
+            Was::Repeated => Verdict::Drop(DropReason::Duplicate),
+            Was::Stale => Verdict::Drop(DropReason::Stale),
+            Was::Beyond => Verdict::Drop(DropReason::Overflow),
+        }
+    }
+}
+
+/// How many segments from the first on have numbers that follow each other.
+fn run_of(cx: &Cx<'_>, packet: &Packet) -> usize {
+    consecutive(cx, packet, |bytes| Some((Header::parse(bytes).ok()?.number, ())))
+}

@@ -1,0 +1,6 @@
+//! Duplicates: what comes again is dropped, and nothing waits for that.
+
+pub mod dedup;
+
+mod profile;
+mod recent;
