@@ -10,6 +10,7 @@
 //!   redundancy/    repeat     every packet again, against losses
 //!   parity/        fec-rs     a few packets more for every block, from which lost ones follow
 //!   integrity/     checksum   CRC-32C over what the modules above made
+//!                  xxh3       a hash of 64 bits over it
 //! ```
 //!
 //! Each function's folder has the modules and, in `profile.rs`, what they do to what is predicted.
@@ -49,6 +50,7 @@ pub fn entries() -> Vec<Entry> {
         retransmission::nak::ENTRY,
         retransmission::selective::ENTRY,
         integrity::checksum::ENTRY,
+        integrity::xxh3::ENTRY,
         timeliness::use_by::ENTRY,
     ]
 }

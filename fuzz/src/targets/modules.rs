@@ -9,7 +9,7 @@ use dacapo_packet::Layout;
 use std::time::Duration;
 
 /// The graphs that are tried, from the application down.
-pub(super) const GRAPHS: [&[&str]; 22] = [
+pub(super) const GRAPHS: [&[&str]; 23] = [
     &[],
     &["segment"],
     &["sequence"],
@@ -32,10 +32,13 @@ pub(super) const GRAPHS: [&[&str]; 22] = [
     &["segment", "arq-sr", "checksum"],
     &["segment", "arq-nak in order", "checksum"],
     &["dedup", "repeat"],
+    &["segment", "xxh3"],
 ];
 
 /// Behind the name of a module that is to hand packets over in order.
 const IN_ORDER: &str = " in order";
+/// The modules that check what comes.
+const CHECKS: [&str; 2] = ["checksum", "xxh3"];
 
 const PATH_HEAD: usize = 5;
 
@@ -78,12 +81,13 @@ pub fn up(data: &[u8]) {
     let names = GRAPHS.get(usize::from(input.u8()) % GRAPHS.len()).copied().unwrap_or_default();
     let mut end = end(names);
     // Who sends can compute a checksum, too.
-    let mut seal = self::end(&["checksum"]);
-    let has_checksum = names.contains(&"checksum");
+    let check = CHECKS.into_iter().find(|check| names.contains(check));
+    let mut seal = check.map(|check| self::end(&[check]));
     let mut seals = move |bytes: &[u8]| {
+        let Some(seal) = &mut seal else { return bytes.to_vec() };
         seal.feed(bytes);
         let sealed = seal.wire().concat();
-        if has_checksum && !sealed.is_empty() { sealed } else { bytes.to_vec() }
+        if sealed.is_empty() { bytes.to_vec() } else { sealed }
     };
     while !input.is_empty() {
         let step = Step::read(&mut input, &mut seals);

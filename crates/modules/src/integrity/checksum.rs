@@ -11,10 +11,9 @@
 //!
 //! Invariant: no state, so nothing is held and nothing is lost at a change.
 
-use crate::runs::in_parts;
+use super::tail;
 use dacapo_lift::{
-    Cost, Cx, DropReason, Entry, Module, ModuleSpec, Params, Profile, Property, Setup, Stratum,
-    Verdict,
+    Cost, Cx, Entry, Module, ModuleSpec, Params, Profile, Property, Setup, Stratum, Verdict,
 };
 use dacapo_packet::Packet;
 
@@ -73,40 +72,21 @@ impl Module for Checksum {
     }
 
     fn down(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
-        let put = cx.pool.put_tail(slot, |before| crc32c(before).to_be_bytes());
-        match put {
-            Ok(()) => Verdict::Forward,
-            Err(_) => Verdict::Drop(DropReason::TooLarge),
-        }
+        tail::put(cx, slot, check)
     }
 
     fn up(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
-        let checks = |at| check(cx.pool.segment(slot, at));
-        match (0..slot.segment_count()).try_for_each(checks) {
-            Ok(()) => {}
-            Err(_) if slot.is_train() => {
-                return in_parts(cx, slot, |_, _| 1, |cx, part| self.up(cx, part));
-            }
-            Err(reason) => return Verdict::Drop(reason),
-        }
-        match cx.pool.pull_tail(slot, CRC_LEN) {
-            Ok(()) => Verdict::Forward,
-            Err(_) => Verdict::Drop(DropReason::Malformed),
-        }
+        tail::take(cx, slot, check)
     }
+}
+
+fn check(bytes: &[u8]) -> [u8; CRC_LEN] {
+    crc32c(bytes).to_be_bytes()
 }
 
 /// CRC-32C, which the RFCs above also call that of iSCSI.
 fn crc32c(bytes: &[u8]) -> u32 {
     crc_fast::crc32_iscsi(bytes)
-}
-
-/// Whether a packet ends with the check over the bytes before.
-fn check(packet: &[u8]) -> Result<(), DropReason> {
-    let Some((before, sent)) = packet.split_last_chunk::<CRC_LEN>() else {
-        return Err(DropReason::Malformed);
-    };
-    if u32::from_be_bytes(*sent) == crc32c(before) { Ok(()) } else { Err(DropReason::Checksum) }
 }
 
 #[cfg(test)]

@@ -1,3 +1,6 @@
 //! Integrity: altered packets are found and not delivered.
 
 pub mod checksum;
+pub mod xxh3;
+
+mod tail;
