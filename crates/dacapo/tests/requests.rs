@@ -145,3 +145,21 @@ fn what_asks_for_no_packet_twice_gets_dedup_and_with_order_sequence() {
     let ordered = free.min(AttributeKey::Order, level::ORDERED);
     assert_eq!(chosen_of_secrets(ordered), "own ! sequence ! udp");
 }
+
+#[test]
+fn the_sum_that_udp_has_does_not_count_as_integrity_where_it_is_named() {
+    let planned = |module: &str, attributes: &str| {
+        let text = format!(
+            "[session]\nname = \"s\"\n[[flow]]\nname = \"data\"\nfrom = \"creator\"\n\
+             source = {{ raw = true }}\nunit_max = \"200 B\"\ngraph = [\"{module}\"]\n\
+             transport = \"udp\"\n[flow.attributes]\nframe_rate = \"50 /s\"\n{attributes}\n"
+        );
+        let plan = Plan::parse(&text, "s", &Assumptions::default());
+        plan.map(|plan| plan.explain().remove(0).explanation.graph).map_err(|it| it.to_string())
+    };
+    let checked = "integrity = \"checked\"";
+    assert_eq!(planned("sum16", ""), Ok("sum16 ! udp".to_owned()));
+    assert_eq!(planned("xxh3", checked), Ok("xxh3 ! udp".to_owned()));
+    let refused = planned("sum16", checked).unwrap_err();
+    assert!(refused.contains("integrity"), "{refused}");
+}

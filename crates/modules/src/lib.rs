@@ -11,6 +11,7 @@
 //!   parity/        fec-rs     a few packets more for every block, from which lost ones follow
 //!   integrity/     checksum   CRC-32C over what the modules above made
 //!                  xxh3       a hash of 64 bits over it
+//!                  sum16      the sum of the Internet protocols over it
 //! ```
 //!
 //! Each function's folder has the modules and, in `profile.rs`, what they do to what is predicted.
@@ -51,6 +52,7 @@ pub fn entries() -> Vec<Entry> {
         retransmission::selective::ENTRY,
         integrity::checksum::ENTRY,
         integrity::xxh3::ENTRY,
+        integrity::sum16::ENTRY,
         timeliness::use_by::ENTRY,
     ]
 }

@@ -9,7 +9,7 @@ use dacapo_packet::Layout;
 use std::time::Duration;
 
 /// The graphs that are tried, from the application down.
-pub(super) const GRAPHS: [&[&str]; 23] = [
+pub(super) const GRAPHS: [&[&str]; 24] = [
     &[],
     &["segment"],
     &["sequence"],
@@ -33,12 +33,13 @@ pub(super) const GRAPHS: [&[&str]; 23] = [
     &["segment", "arq-nak in order", "checksum"],
     &["dedup", "repeat"],
     &["segment", "xxh3"],
+    &["sequence", "sum16"],
 ];
 
 /// Behind the name of a module that is to hand packets over in order.
 const IN_ORDER: &str = " in order";
 /// The modules that check what comes.
-const CHECKS: [&str; 2] = ["checksum", "xxh3"];
+const CHECKS: [&str; 3] = ["checksum", "xxh3", "sum16"];
 
 const PATH_HEAD: usize = 5;
 

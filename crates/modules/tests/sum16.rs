@@ -1,0 +1,93 @@
+//! What `sum16` finds of what is altered on the way, and what it does not.
+
+// Functions that tests share are not tests to clippy.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Loss, Place, World, checked, dropped, end, ms, number, once, unit};
+use dacapo_base::Random;
+use dacapo_lift::conformance::End;
+use dacapo_lift::{DropReason, Illegal, Properties, Property};
+use dacapo_modules::integrity::sum16::SPEC;
+
+const ALONE: &[Place<'_>] = &[("sum16", &[])];
+
+/// The datagram of a unit of random bytes, at least two.
+fn datagram(sender: &mut End, random: &mut Random) -> Vec<u8> {
+    let mut bytes = vec![0; 2 + random.below(1_200) as usize];
+    random.fill(&mut bytes);
+    assert!(sender.feed(&bytes));
+    sender.wire().remove(0)
+}
+
+fn is_taken(receiver: &mut End, datagram: &[u8]) -> bool {
+    assert!(receiver.handle_bytes(datagram));
+    !receiver.units().is_empty()
+}
+
+#[test]
+fn every_altered_bit_and_short_burst_is_found() {
+    for seed in 0..200 {
+        let mut random = Random::from_number(seed);
+        let (mut a, mut b) = (end(ALONE, 1_300), end(ALONE, 1_300));
+        for _ in 0..50 {
+            let whole = datagram(&mut a, &mut random);
+            assert!(is_taken(&mut b, &whole), "seed {seed}");
+            let mut altered = whole.clone();
+            // A burst of up to 15 bits, the first and the last of which differ.
+            let len = 1 + random.below(15);
+            let bits = 1 | 1 << (len - 1) | random.below(1 << len);
+            let from = random.below(whole.len() as u64 * 8 - len + 1);
+            for bit in (0..len).filter(|bit| bits >> bit & 1 == 1) {
+                let at = from + bit;
+                altered[(at / 8) as usize] ^= 0x80 >> (at % 8);
+            }
+            assert!(!is_taken(&mut b, &altered), "seed {seed}: {len} bits from {from}");
+        }
+        assert_eq!(dropped(&b, DropReason::Checksum), 50);
+    }
+}
+
+#[test]
+fn of_other_alterations_one_in_65536_passes_and_so_do_words_that_change_places() {
+    let mut random = Random::from_number(1);
+    let (mut a, mut b) = (end(ALONE, 1_300), end(ALONE, 1_300));
+    let whole = datagram(&mut a, &mut random);
+    let (count, mut passed) = (400_000, 0);
+    for _ in 0..count {
+        let mut altered = whole.clone();
+        random.fill(&mut altered[..8]);
+        passed += u32::from(is_taken(&mut b, &altered));
+    }
+    assert!((1..20).contains(&passed), "{passed} of {count}; 6 of them are one in 65,536");
+    let mut altered = whole.clone();
+    altered.swap(0, 2);
+    altered.swap(1, 3);
+    assert!(altered != whole && is_taken(&mut b, &altered));
+}
+
+#[test]
+fn what_is_not_altered_comes_over_a_wire_that_loses_and_reorders() {
+    for seed in 0..3 {
+        let places: &[Place<'_>] = &[("segment", &[]), ("sequence", &[]), ("sum16", &[])];
+        let mut world = World::new(places, Loss::Single(0.02), ms(10), seed);
+        let mut random = Random::from_number(seed);
+        let units = (0..2_000).map(|number| unit(number, random.below(9_000) as usize));
+        world.run(units, ms(2));
+        let came = once(&world);
+        assert!(came.len() > 1_700, "seed {seed}: {}", came.len());
+        assert!(world.came.iter().all(|(_, unit)| number(unit) < 2_000));
+    }
+}
+
+#[test]
+fn it_gives_no_property_and_is_never_proposed() {
+    let below = Properties::of(&[Property::Boundaries]);
+    assert_eq!(SPEC.above(below), below);
+    let (setting, _) = common::lossy(0, 1_000, ms(5));
+    assert!(!SPEC.profile.suits(&setting));
+    let both = &[("segment", &[][..]), ("sum16", &[]), ("checksum", &[])];
+    let said = checked(both, &[Property::Boundaries]);
+    assert!(matches!(said, Err(Illegal::SameFunction { node: 2, .. })), "{said:?}");
+}
