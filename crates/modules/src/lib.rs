@@ -9,6 +9,7 @@
 //!                   arq-sr    what is not acknowledged is sent again until it is
 //!   redundancy/    repeat     every packet again, against losses
 //!   parity/        fec-rs     a few packets more for every block, from which lost ones follow
+//!                   fec-rlc    the same of those that were sent last, over and over
 //!   integrity/     checksum   CRC-32C over what the modules above made
 //!                  xxh3       a hash of 64 bits over it
 //!                  sum16      the sum of the Internet protocols over it
@@ -54,5 +55,6 @@ pub fn entries() -> Vec<Entry> {
         integrity::xxh3::ENTRY,
         integrity::sum16::ENTRY,
         timeliness::use_by::ENTRY,
+        parity::rlc::ENTRY,
     ]
 }

@@ -44,6 +44,17 @@ fn fec_rs_keeps_it_also_with_blocks_of_any_size() {
 }
 
 #[test]
+fn fec_rlc_keeps_it_also_with_windows_of_any_size() {
+    for (percent, window, span) in
+        [(100, 1, 10_000_000), (1, 255, 1_000_000_000), (100, 255, 50_000_000), (40, 9, 20_000_000)]
+    {
+        let mut params = Params::new();
+        [percent, window, span].into_iter().zip(0..).for_each(|(value, at)| params.set(at, value));
+        suite(&Subject { entry: dacapo_modules::parity::rlc::ENTRY, params });
+    }
+}
+
+#[test]
 fn arq_nak_keeps_it_in_order_and_not_with_short_and_long_deadlines() {
     for deadline in [1_000_000, 9_000_000, 50_000_000, 10_000_000_000] {
         for ordered in [0, 1] {

@@ -11,7 +11,7 @@ use dacapo_lift::Runner;
 use dacapo_lift::conformance::End;
 use std::time::Duration;
 
-const GRAPHS: [&[Place<'static>]; 9] = [
+const GRAPHS: [&[Place<'static>]; 10] = [
     &[],
     &[("segment", &[])],
     &[("dedup", &[])],
@@ -21,6 +21,7 @@ const GRAPHS: [&[Place<'static>]; 9] = [
     &[("segment", &[]), ("sequence", &[]), ("checksum", &[])],
     &[("segment", &[]), ("sequence", &[]), ("repeat", &[]), ("checksum", &[])],
     &[("segment", &[]), ("sequence", &[]), ("arq-nak", &[]), ("checksum", &[])],
+    &[("segment", &[]), ("sequence", &[]), ("fec-rlc", &[]), ("checksum", &[])],
 ];
 
 /// The datagrams of units `from..to`, by who has sent all before.

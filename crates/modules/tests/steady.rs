@@ -18,6 +18,7 @@ static HEAP: Counting = Counting;
 const GRAPHS: [&[Place<'_>]; 6] = [
     &[("segment", &[]), ("sequence", &[]), ("checksum", &[])],
     &[("segment", &[]), ("sequence", &[]), ("fec-rs", &[])],
+    &[("segment", &[]), ("sequence", &[]), ("fec-rlc", &[])],
     &[("segment", &[]), ("sequence", &[]), ("arq-nak", &[(0, 1_000_000)])],
     &[("segment", &[]), ("arq-sr", &[]), ("checksum", &[])],
     &[("use-by", &[]), ("segment", &[]), ("sequence", &[])],

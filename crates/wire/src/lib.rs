@@ -44,6 +44,7 @@ pub mod retransmission;
 pub mod segment;
 pub mod sequence;
 pub mod session;
+pub mod sliding;
 pub mod text;
 pub mod tlv;
 pub mod unit;

@@ -9,7 +9,7 @@ use dacapo_packet::Layout;
 use std::time::Duration;
 
 /// The graphs that are tried, from the application down.
-pub(super) const GRAPHS: [&[&str]; 24] = [
+pub(super) const GRAPHS: [&[&str]; 26] = [
     &[],
     &["segment"],
     &["sequence"],
@@ -34,6 +34,8 @@ pub(super) const GRAPHS: [&[&str]; 24] = [
     &["dedup", "repeat"],
     &["segment", "xxh3"],
     &["sequence", "sum16"],
+    &["fec-rlc"],
+    &["segment", "sequence", "fec-rlc", "checksum"],
 ];
 
 /// Behind the name of a module that is to hand packets over in order.

@@ -8,8 +8,8 @@ use dacapo_wire::data::{self, Belongs, classify};
 use dacapo_wire::medium::Medium;
 use dacapo_wire::probe::{self, Probe};
 use dacapo_wire::{
-    acknowledgement, duplicates, media, name, parity, retransmission, segment, sequence, text,
-    unit, use_by,
+    acknowledgement, duplicates, media, name, parity, retransmission, segment, sequence, sliding,
+    text, unit, use_by,
 };
 
 /// A datagram as it comes to the port of a core.
@@ -71,7 +71,7 @@ fn check_nearest(found: Option<u64>, expected: u64, low: u64, bits: u32) {
 pub fn headers(bytes: &[u8]) {
     let mut input = Input(bytes);
     let (kind, expected, bytes) = (input.u8(), input.u64(), input.rest());
-    oracle::bounded("a module's header", bytes.len(), || match kind % 8 {
+    oracle::bounded("a module's header", bytes.len(), || match kind % 9 {
         0 => {
             let Ok(header) = sequence::Header::parse(bytes) else { return };
             assert_eq!(bytes.get(..sequence::LEN), Some(&header.emit()[..]));
@@ -82,6 +82,7 @@ pub fn headers(bytes: &[u8]) {
         5 => acknowledging(expected, bytes),
         6 => stamped(expected, bytes),
         7 => counted(expected, bytes),
+        8 => sliding(expected, bytes),
         3 => {
             let Ok(header) = parity::Header::parse(bytes) else { return };
             assert_eq!(bytes.get(..parity::LEN), Some(&header.emit()[..]));
@@ -140,6 +141,15 @@ fn counted(expected: u64, bytes: &[u8]) {
     assert_eq!(bytes.get(..duplicates::LEN), Some(&header.emit()[..]));
     let found = duplicates::extend(header.number, expected);
     check_nearest(found, expected, header.number.into(), 32);
+}
+
+/// The header of a sliding window.
+fn sliding(expected: u64, bytes: &[u8]) {
+    let Ok(header) = sliding::Header::parse(bytes) else { return };
+    assert_eq!(bytes.get(..sliding::LEN), Some(&header.emit()[..]));
+    let found = sliding::extend(header.number, expected);
+    check_nearest(found, expected, header.number.into(), 24);
+    assert!(found.is_none_or(|it| sliding::low(it) == header.number));
 }
 
 /// The header of acknowledgement, and what may follow it.
@@ -260,6 +270,8 @@ pub fn headers_seeds() -> Vec<Vec<u8>> {
         seed(5, &[&said.emit()[..], &state.emit(), &came.emit(), &came.emit()].concat()),
         seed(6, &use_by::Header::at(77_000).emit()),
         seed(7, &duplicates::Header { number: u32::MAX }.emit()),
+        seed(8, &sliding::Header::source(u64::MAX, 0).emit()),
+        seed(8, &sliding::Header { sources: 40, key: 9, ..sliding::Header::source(77, 0) }.emit()),
     ]
 }
 

@@ -110,7 +110,7 @@ pub const NIGHT: [Step; 8] = [
     },
     Step {
         name: "repair",
-        budget_s: 2_700,
+        budget_s: 3_600,
         work: Work::Cargo(&[
             "test",
             "--locked",

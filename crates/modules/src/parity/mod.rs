@@ -1,6 +1,7 @@
-//! Parity: some packets more for every block of them, from which as many that are lost can be
-//! computed.
+//! Parity: some packets more, from which as many that are lost can be computed: for every block of
+//! packets, or of those that were sent last.
 
+pub mod rlc;
 pub mod rs;
 
 mod block;

@@ -32,7 +32,8 @@ struct Happened {
 }
 
 impl Alone {
-    fn run(&self, count: u64) -> Happened {
+    /// What comes later after it was sent than it is of use is lost.
+    fn run(&self, count: u64, useful_ns: u64) -> Happened {
         let (share, burst) = (self.loss_ppb as f64 / PPB as f64, self.burst_milli as f64 / 1e3);
         let loss = match self.burst_milli {
             1_000 => Loss::Single(share),
@@ -45,17 +46,25 @@ impl Alone {
         let taken = |(at, bytes): &(dacapo_base::Time, Vec<u8>)| {
             at.since(start + self.every * number(bytes) as u32).as_nanos() as u64
         };
+        once(&world);
         let mut delays_ns: Vec<u64> = world.came.iter().map(taken).collect();
+        delays_ns.retain(|it| *it <= useful_ns);
         delays_ns.sort_unstable();
-        let lost = (count - once(&world).len() as u64) as f64 / count as f64;
+        let lost = (count - delays_ns.len() as u64) as f64 / count as f64;
         Happened { lost, delays_ns, rate: count as f64 / world.sent[0] as f64 }
     }
 
     /// Panics where what is lost of 40,000 packets is not near what is predicted.
     pub fn loses_as_much_as_is_predicted(&self) {
-        let (setting, below) = lossy(self.loss_ppb, self.burst_milli, self.every);
+        self.loses_as_much_of_use(u64::MAX);
+    }
+
+    /// The same of packets that are of use for so long.
+    pub fn loses_as_much_of_use(&self, useful_ns: u64) {
+        let (mut setting, below) = lossy(self.loss_ppb, self.burst_milli, self.every);
+        setting.useful_ns = useful_ns;
         let says = self.spec.profile.figures(&self.params, &setting, &below).loss_ppb;
-        let lost = self.run(40_000).lost;
+        let lost = self.run(40_000, useful_ns).lost;
         let says = says as f64 / PPB as f64;
         let (loss, burst) = (self.loss_ppb as f64 / 1e9, self.burst_milli as f64 / 1e3);
         let params = &self.params;
@@ -68,10 +77,17 @@ impl Alone {
     /// What of 20,000 packets is near. Where it is known how long after it was sent a packet is
     /// given up, the delay is that of all that were sent.
     pub fn near(&self, given_up_ns: Option<u64>) -> Near {
-        let (setting, below) = lossy(self.loss_ppb, self.burst_milli, self.every);
+        self.near_of_use(u64::MAX, 0, given_up_ns)
+    }
+
+    /// The same of packets that are of use for so long, where the delay may also be so many packets
+    /// more or less.
+    pub fn near_of_use(&self, useful_ns: u64, apart: u32, given_up_ns: Option<u64>) -> Near {
+        let (mut setting, below) = lossy(self.loss_ppb, self.burst_milli, self.every);
+        setting.useful_ns = useful_ns;
         let says = self.spec.profile.figures(&self.params, &setting, &below);
         let count = 20_000;
-        let Happened { lost, mut delays_ns, rate } = self.run(count);
+        let Happened { lost, mut delays_ns, rate } = self.run(count, useful_ns);
         if let Some(given_up) = given_up_ns {
             delays_ns.resize(count as usize, given_up);
             delays_ns.sort_unstable();
@@ -80,7 +96,8 @@ impl Alone {
         let is_near = |is: f64, says: f64| (is / says - 1.0).abs() <= 0.15;
         Near {
             loss: is_loss_near(lost, says.loss_ppb as f64 / PPB as f64),
-            delay: is_near(delay, says.delay_ns as f64),
+            delay: is_near(delay, says.delay_ns as f64)
+                || (delay - says.delay_ns as f64).abs() <= (self.every * apart).as_nanos() as f64,
             rate: is_near(rate * below.figures.rate_bps as f64, says.rate_bps as f64),
         }
     }

@@ -11,6 +11,7 @@
 mod acknowledgement;
 mod parity;
 mod retransmission;
+mod sliding;
 
 use dacapo_base::Random;
 use dacapo_base::seeds::{each_seed, number};
