@@ -24,7 +24,7 @@ impl Flow {
     /// Of these modules, for packets of so many bytes of payload.
     pub fn new(entries: &[Entry], packet_len: usize) -> Self {
         // Room for every module of any graph, so that memory is the same with and without.
-        let (head, tail) = (PATH_HEAD + 16, 8);
+        let (head, tail) = (PATH_HEAD + 32, 8);
         let layout = Layout { head, tail, segment: packet_len, segmented: true };
         let setup =
             Setup { layout, head_below: head, tail_below: tail, unit_len_max: 64 * packet_len };
