@@ -69,7 +69,7 @@ fn it_stands_below_sequence_and_takes_order_away_and_nothing_else() {
     let text = "\"fec-rlc\" must stand below \"sequence\", which does ordering";
     assert_eq!(illegal.to_string(), text);
     assert!(checked(&[("fec-rlc", &[]), ("fec-rs", &[])]).is_err(), "two of one function");
-    let above = SPEC.above(Properties::of(properties));
+    let above = SPEC.above(&Params::new(), Properties::of(properties));
     assert_eq!(above, Properties::of(&[Property::Boundaries, Property::NoDuplicates]));
 }
 
