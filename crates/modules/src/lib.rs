@@ -33,6 +33,7 @@ mod arithmetic;
 mod beginning;
 mod control;
 mod copying;
+mod outliers;
 mod runs;
 #[cfg(test)]
 mod testing;

@@ -15,6 +15,7 @@ use dacapo_lift::conformance::End;
 use dacapo_lift::{DropReason, PPB, Properties, Property, Runner};
 use dacapo_modules::redundancy::repeat::{BEHIND_MAX, SPEC};
 use dacapo_packet::Packet;
+use std::collections::BTreeSet;
 
 #[test]
 fn of_five_percent_losses_fewer_than_half_a_percent_remain_and_nothing_comes_twice() {
@@ -248,4 +249,38 @@ fn gap_changes_also_for_what_waits_and_copies_for_what_follows() {
     .collect();
     assert_eq!(times, [start + ms(10), start + ms(15)]);
     end.flush();
+}
+
+/// Packets a millisecond apart, and copies of others, over a way that is cut for some time: how
+/// many of the last 3,000 come.
+fn come_after_a_cut(places: &[Place<'_>], cut: std::ops::Range<u64>) -> usize {
+    let (mut a, mut b) = (end(places, 1_000), end(places, 1_000));
+    let (mut came, count) = (BTreeSet::new(), cut.end + 4_000);
+    for at in 0..count {
+        assert!(a.feed(&unit(at, 20)));
+        a.pass(ms(1));
+        b.pass(ms(1));
+        for datagram in a.wire() {
+            if !cut.contains(&at) {
+                assert!(b.handle_bytes(&datagram));
+            }
+        }
+        came.extend(b.units().iter().map(|unit| number(unit)));
+        b.wire().iter().for_each(|datagram| assert!(a.handle_bytes(datagram)));
+    }
+    [a, b].iter_mut().for_each(End::flush);
+    came.range(count - 3_000..).count()
+}
+
+#[test]
+fn after_a_long_cut_packets_are_believed_though_copies_of_others_come_between_them() {
+    for gap in [60, 300] {
+        let repeat = ("repeat", &[(0, 1), (1, gap * MS)][..]);
+        let above = ("sequence", &[(0, 100 * MS)][..]);
+        let came = come_after_a_cut(&[above, repeat], 1_000..12_000);
+        assert!(came > 2_800, "{came} of 3,000 below `sequence`, {gap} ms apart");
+        let above = ("arq-nak", &[(0, 50 * MS)][..]);
+        let came = come_after_a_cut(&[above, repeat], 1_000..2_000);
+        assert!(came > 2_800, "{came} of 3,000 below `arq-nak`, {gap} ms apart");
+    }
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 #[global_allocator]
 static HEAP: Counting = Counting;
 
-const GRAPHS: [&[Place<'_>]; 6] = [
+const GRAPHS: [&[Place<'_>]; 7] = [
     &[("segment", &[]), ("sequence", &[]), ("checksum", &[])],
     &[("segment", &[]), ("sequence", &[]), ("fec-rs", &[])],
     &[("segment", &[]), ("sequence", &[]), ("fec-rlc", &[])],

@@ -84,7 +84,7 @@ fn what_is_not_altered_comes_over_a_wire_that_loses_and_reorders() {
 #[test]
 fn it_gives_no_property_and_is_never_proposed() {
     let below = Properties::of(&[Property::Boundaries]);
-    assert_eq!(SPEC.above(below), below);
+    assert_eq!(SPEC.above(&dacapo_lift::Params::new(), below), below);
     let (setting, _) = common::lossy(0, 1_000, ms(5));
     assert!(!SPEC.profile.suits(&setting));
     let both = &[("segment", &[][..]), ("sum16", &[]), ("checksum", &[])];

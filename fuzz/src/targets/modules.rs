@@ -30,7 +30,7 @@ pub(super) const GRAPHS: [&[&str]; 26] = [
     &["sequence", "arq-nak", "repeat", "fec-rs"],
     &["arq-sr"],
     &["segment", "arq-sr", "checksum"],
-    &["segment", "arq-nak in order", "checksum"],
+    &["use-by", "segment", "arq-nak in order", "checksum"],
     &["dedup", "repeat"],
     &["segment", "xxh3"],
     &["sequence", "sum16"],

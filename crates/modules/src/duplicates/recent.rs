@@ -3,30 +3,24 @@
 //! A bitmap that moves with the largest number (RFC 4303, section 3.4.3, against duplicates only).
 //!
 //! ```text
-//!             next - WINDOW                     next         next + BELIEVED
+//!             next - WINDOW                     next         next + NEAR
 //!   . . stale | 1 1 0 1 1 1 0 … 1 1 1 1 0 1 1 1 |  new        |  far: asks for a second
 //! ```
 //!
-//! One packet far ahead may have been altered, so it moves nothing: it is remembered, and believed
-//! when another one near it comes. Of those the last few are remembered, since where each packet is
-//! sent again some time later the first packets after a long gap are of several places in turn.
+//! One packet far ahead may have been altered, so it moves nothing until another one near it comes
+//! ([`Outliers`]).
 //!
 //! Invariants: a number is new once; nothing is allocated, and a call takes no more steps than the
 //! bitmap has words, however far the window moves.
 
 use crate::beginning::{Beginning, JOIN_NEAR};
+use crate::outliers::{NEAR, Outliers};
 
 /// How many numbers are remembered: those before the next one.
 pub(super) const WINDOW: u64 = 8_192;
 
-/// So far ahead one packet is believed by itself.
-pub(super) const BELIEVED: u64 = 256;
-
 const WORD: u64 = u64::BITS as u64;
 const WORDS: usize = (WINDOW / WORD) as usize;
-
-/// How many packets far ahead are remembered: a packet and three copies of others.
-const OUTLIERS: usize = 4;
 
 /// What one or several numbers in a row mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,17 +43,15 @@ pub(super) struct Recent {
     next: u64,
     /// A bit for each number, in the place that it has modulo [`WINDOW`].
     came: [u64; WORDS],
-    /// The last numbers far ahead, the latest first, and how many there are.
-    outliers: [u64; OUTLIERS],
-    outlier_count: usize,
+    /// Numbers far ahead that another one may confirm.
+    outliers: Outliers,
     beginning: Beginning,
 }
 
 impl Recent {
     pub fn new() -> Self {
         let beginning = Beginning::default();
-        let (came, outliers) = ([0; WORDS], [0; OUTLIERS]);
-        Self { next: 0, came, outliers, outlier_count: 0, beginning }
+        Self { next: 0, came: [0; WORDS], outliers: Outliers::default(), beginning }
     }
 
     /// Whatever comes first says where the numbers are.
@@ -97,10 +89,7 @@ impl Recent {
             (self.next, self.beginning) = (number, Beginning::Begun);
         } else if self.is_far(number, end) {
             // Those of a train confirm each other.
-            if end - number == 1 && !self.is_confirmed(number) {
-                self.outliers.rotate_right(1);
-                self.outliers[0] = number;
-                self.outlier_count = (self.outlier_count + 1).min(OUTLIERS);
+            if end - number == 1 && !self.outliers.confirm(number) {
                 return Some(Was::Beyond);
             }
             self.go_back(end);
@@ -114,20 +103,14 @@ impl Recent {
     fn note(&mut self, number: u64, end: u64) {
         parts(number, end).for_each(|(word, mask)| self.came[word] |= mask);
         self.next = self.next.max(end);
-        self.outlier_count = 0;
+        self.outliers.clear();
     }
 
     /// Whether numbers are not where the window is: far ahead, or, when it has only begun, behind
     /// it.
     fn is_far(&self, number: u64, end: u64) -> bool {
         let is_behind = self.beginning == Beginning::Begun && end <= self.floor();
-        is_behind || number.saturating_sub(self.next) > BELIEVED
-    }
-
-    /// Whether another number near this one has come.
-    fn is_confirmed(&self, number: u64) -> bool {
-        let confirms = |it: &u64| *it != number && it.abs_diff(number) <= BELIEVED;
-        self.outliers.iter().take(self.outlier_count).any(confirms)
+        is_behind || number.saturating_sub(self.next) > NEAR
     }
 
     /// The window begun too far ahead: it ends here.
@@ -212,7 +195,7 @@ mod tests {
 
     #[test]
     fn one_altered_number_moves_nothing_however_often_it_comes() {
-        for altered in [BELIEVED + 6, 1 << 20, 1 << 31] {
+        for altered in [NEAR + 6, 1 << 20, 1 << 31] {
             let mut recent = Recent::new();
             take_all(&mut recent, 0..5);
             for _ in 0..3 {

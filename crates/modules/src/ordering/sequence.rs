@@ -18,6 +18,7 @@
 use super::profile::Waiting;
 use crate::beginning::{Beginning, JOIN_NEAR};
 use crate::control::parameter;
+use crate::outliers::Outliers;
 use crate::runs::{consecutive, in_parts, up_or_drop};
 use crate::window::{Place, WINDOW, Window};
 use dacapo_base::Time;
@@ -78,7 +79,7 @@ fn build(params: &Params, _: &Setup) -> Box<dyn Module> {
         sent: 0,
         window: Window::new(),
         hold: Duration::from_nanos(params.value(&SPEC, "hold")),
-        outlier: None,
+        outliers: Outliers::default(),
         oldest: None,
         beginning: Beginning::default(),
     })
@@ -89,8 +90,8 @@ struct Sequence {
     sent: u64,
     window: Window,
     hold: Duration,
-    /// A number beyond the window that the next packet may confirm.
-    outlier: Option<u64>,
+    /// Numbers beyond the window that another packet may confirm.
+    outliers: Outliers,
     /// The packet that has waited longest, and when it came.
     oldest: Option<(u64, Time)>,
     beginning: Beginning,
@@ -189,7 +190,7 @@ impl Sequence {
 
     /// The packet or train that was waited for, and those that waited for it.
     fn pass(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
-        self.outlier = None;
+        self.outliers.clear();
         let verdict = self.window.pass(cx, slot);
         self.note_oldest(cx);
         verdict
@@ -204,12 +205,10 @@ impl Sequence {
         Verdict::Held
     }
 
-    /// A number beyond the window is believed when the next packet follows it: one altered packet
+    /// A number beyond the window is believed when another one near it comes: one altered packet
     /// must not empty the window.
     fn beyond(&mut self, cx: &mut Cx<'_>, number: u64, slot: &mut Packet) -> Verdict {
-        let confirmed = self.outlier.is_some_and(|outlier| outlier + 1 == number);
-        self.outlier = Some(number);
-        if !confirmed {
+        if !self.outliers.confirm(number) {
             return Verdict::Drop(DropReason::Overflow);
         }
         while self.window.held() > 0 {

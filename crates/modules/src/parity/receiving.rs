@@ -15,6 +15,7 @@
 use super::block::{Block, Kept};
 use super::solving::Solving;
 use super::strength::Seen;
+use crate::beginning::Beginning;
 use dacapo_base::Time;
 use dacapo_lift::{Cx, DropReason};
 use dacapo_packet::{Packet, Pool};
@@ -45,8 +46,8 @@ pub(super) struct Receiving {
     blocks: VecDeque<Block>,
     /// A block beyond the window that the next packet may confirm.
     outlier: Option<u64>,
-    /// Where the stream is, is not known: the first packet says it.
-    is_joining: bool,
+    /// Where the stream is, a packet of the block behind that of the first one confirms.
+    beginning: Beginning,
     /// The blocks before this one began before this end joined: what is missing of them, nobody
     /// has lost.
     counts_from: u64,
@@ -99,29 +100,47 @@ impl Keeping {
 
 impl Receiving {
     pub fn join(&mut self) {
-        self.is_joining = true;
+        self.beginning = Beginning::Nothing;
     }
 
     /// Where a packet with this header belongs; the window moves with it.
     pub fn place(&mut self, pool: &mut Pool, header: &Header) -> Place {
         let expected = self.first + self.blocks.len() as u64;
-        if self.is_joining {
-            // What is below 24 bits has one whole number near this one.
-            self.first = u64::from(header.block) + (1 << 24) - WINDOW / 2;
-            self.counts_from = self.first + WINDOW / 2 + 1;
-            self.is_joining = false;
-            return self.place(pool, header);
+        if self.beginning == Beginning::Nothing {
+            return self.begin(pool, header);
         }
         let Some(block) = extend(header.block, expected) else { return Place::Late };
+        let is_near = block < expected + WINDOW;
+        if self.beginning == Beginning::Begun {
+            if block < self.first || !is_near {
+                return self.begin(pool, header);
+            }
+            if block == self.counts_from {
+                self.beginning = Beginning::Known;
+            }
+        }
         if block < self.first {
             return Place::Late;
         }
-        let is_near = block < expected + WINDOW;
         let is_confirmed = self.outlier.is_some_and(|it| (it..=it + 1).contains(&block));
         self.outlier = (!is_near).then_some(block);
         if !is_near && !is_confirmed {
             return Place::Beyond;
         }
+        self.outlier = None;
+        self.reach(pool, block);
+        Place::In(block)
+    }
+
+    /// The stream is where this packet says, unless others say that it was altered.
+    fn begin(&mut self, pool: &mut Pool, header: &Header) -> Place {
+        while let Some(mut other) = self.blocks.pop_front() {
+            self.keeping.abandon(pool, &mut other);
+        }
+        // What is below 24 bits has one whole number near this one.
+        let block = u64::from(header.block) + (1 << 24);
+        (self.first, self.counts_from) = (block - WINDOW / 2, block + 1);
+        self.beginning = Beginning::Begun;
         self.outlier = None;
         self.reach(pool, block);
         Place::In(block)

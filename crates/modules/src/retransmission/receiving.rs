@@ -14,15 +14,13 @@ use super::gaps::{Gaps, MISSING_MAX, Was};
 use super::in_order::InOrder;
 use crate::beginning::{Beginning, JOIN_NEAR};
 use crate::copying::Copier;
+use crate::outliers::{NEAR, Outliers};
 use crate::window::WINDOW;
 use dacapo_base::Time;
 use dacapo_lift::{Cx, DropReason, Verdict};
 use dacapo_packet::Packet;
 use dacapo_wire::retransmission::{Header, Kind, RANGES_MAX, Range, extend};
 use std::time::Duration;
-
-/// So far ahead one packet is believed by itself: it may have been altered.
-const BELIEVED: u64 = 256;
 
 #[derive(Debug, Default)]
 pub(super) struct Receiving {
@@ -33,8 +31,8 @@ pub(super) struct Receiving {
     came: Option<Time>,
     /// How far apart packets came lately.
     apart: Duration,
-    /// A number far ahead that the next packet confirms when it is near it.
-    outlier: Option<u64>,
+    /// Numbers far ahead that another packet may confirm.
+    outliers: Outliers,
     /// One far ahead that the sender has said once.
     said: Option<u64>,
     beginning: Beginning,
@@ -87,14 +85,11 @@ impl Receiving {
             return if count > 1 { Ok(None) } else { self.take_late(cx, number, header.kind) };
         }
         let end = number + count as u64;
-        let is_far = number - self.next > BELIEVED;
-        // Packets of a train confirm each other, and those that overtake each other, too.
-        let is_near = |it: u64| it.abs_diff(number) <= BELIEVED;
-        if is_far && count == 1 && !self.outlier.is_some_and(is_near) {
-            self.outlier = Some(number);
+        // Packets of a train confirm each other.
+        if number - self.next > NEAR && count == 1 && !self.outliers.confirm(number) {
             return Err(DropReason::Overflow);
         }
-        self.outlier = None;
+        self.outliers.clear();
         self.miss(cx, number, cx.now(), within);
         self.make_room(cx, number, end);
         if let Some(came) = self.came {
@@ -158,7 +153,7 @@ impl Receiving {
         if self.beginning != Beginning::Known || ahead == 0 || ahead > MISSING_MAX {
             return;
         }
-        if ahead > BELIEVED && self.said.replace(number) != Some(number) {
+        if ahead > NEAR && self.said.replace(number) != Some(number) {
             return;
         }
         let sent = cx.now() - age;

@@ -19,6 +19,7 @@ use super::came::{CAME, Came};
 use super::code::{Factors, add_sources};
 use super::elimination::{Elimination, UNKNOWN_MAX};
 use crate::beginning::{Beginning, JOIN_NEAR};
+use crate::outliers::Outliers;
 use dacapo_base::Time;
 use dacapo_lift::{Cx, DropReason};
 use dacapo_packet::{Packet, Pool};
@@ -65,8 +66,8 @@ pub(super) struct Receiving {
     came: Came,
     /// No source below this one is computed.
     from: u64,
-    /// A number that lies far ahead, which the next packet may confirm.
-    outlier: Option<u64>,
+    /// Numbers far ahead that another packet may confirm.
+    outliers: Outliers,
     /// In the order in which they came.
     kept: VecDeque<Kept>,
     bytes: usize,
@@ -100,9 +101,11 @@ impl Receiving {
         if is_late {
             return Place::Late;
         }
-        let is_confirmed = self.outlier.is_some_and(|it| (it..it + NEAR).contains(&number));
-        self.outlier = (!is_near && !is_confirmed).then_some(number);
-        if self.outlier.is_some() { Place::Beyond } else { Place::At(number) }
+        if !is_near && !self.outliers.confirm(number) {
+            return Place::Beyond;
+        }
+        self.outliers.clear();
+        Place::At(number)
     }
 
     /// A packet of a stream that was joined lately: with it the stream begins, perhaps.
@@ -110,7 +113,8 @@ impl Receiving {
         if let Some(first) = found {
             self.forget(pool);
             self.came.restart(first);
-            (self.from, self.outlier) = (first, None);
+            self.from = first;
+            self.outliers.clear();
         }
         Place::At(number)
     }
