@@ -188,7 +188,6 @@ fn check_group(flow: &FlowOffer, transport: &TransportSpec) -> Result<(), Error>
     Err(Error::new(Code::Unsupported, text))
 }
 
-/// A graph as it came, as the Lift knows it.
 /// A graph as it is on the wire, as the one that is checked and built.
 #[must_use]
 pub fn to_graph(form: &GraphForm) -> Graph {

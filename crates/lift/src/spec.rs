@@ -172,8 +172,8 @@ pub struct ModuleSpec {
     /// ([`crate::Cx::report_delivered`], [`crate::Cx::report_lost`]), so that the path's controller
     /// knows what is in flight.
     pub acknowledges: bool,
-    /// The number of the parameter, 0 or 1, with which it hands packets over in order, whatever
-    /// order is below. Where nobody names it, it is tried both ways.
+    /// The number of a parameter whose value is 0 or 1: with 1 it hands packets over in order,
+    /// whatever order is below. Where nobody names it, it is tried both ways.
     pub orders: Option<u16>,
     /// What must come from below.
     pub requires: &'static [Property],

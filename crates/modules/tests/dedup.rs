@@ -110,7 +110,7 @@ fn it_stands_above_what_sends_again_and_gives_no_duplicates() {
         });
         assert_eq!(said, bare, "{places:?}: nothing else is wrong");
     }
-    for lower in ["repeat", "fec-rs"] {
+    for lower in ["repeat", "fec-rs", "fec-rlc"] {
         let illegal = checked(&[(lower, &[]), ("dedup", &[])], below).unwrap_err().to_string();
         assert_eq!(
             illegal,

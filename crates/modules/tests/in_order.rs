@@ -7,11 +7,11 @@
 mod common;
 
 use common::alone::{Alone, near_in_nine_of_ten};
-use common::{Loss, Losses, MS, Place, World, lossy, ms, number, unit};
+use common::{Loss, Losses, MS, Place, World, end, lossy, ms, number, tell, unit};
 use dacapo_base::Random;
 use dacapo_lift::conformance::End;
 use dacapo_lift::{Params, Properties, Property};
-use dacapo_modules::retransmission::nak::SPEC;
+use dacapo_modules::retransmission::nak::{CONTROL_SET_DEADLINE, SPEC};
 use std::time::Duration;
 
 const ORDERED: (u16, u64) = (1, 1);
@@ -130,4 +130,34 @@ fn what_is_predicted_is_near_in_nine_of_ten() {
         let given_up_ns = lossy(loss_ppb, burst_milli, every).1.figures.delay_ns + deadline_ms * MS;
         Alone { spec: &SPEC, params, loss_ppb, burst_milli, every, seed }.near(Some(given_up_ns))
     });
+}
+
+/// Three is missed while there is time, and seven when there is hardly any left: it is given up
+/// first.
+#[test]
+fn what_waits_for_one_that_comes_does_not_wait_for_one_that_was_given_up_before() {
+    let places: &[Place<'_>] = &[("arq-nak", &[(0, 10_000 * MS), ORDERED])];
+    let (mut a, mut b) = (end(places, 1_000), end(places, 1_000));
+    let mut sent = Vec::new();
+    for number in 0..9 {
+        assert!(a.feed(&unit(number, 20)));
+        sent.push(a.wire().concat());
+    }
+    let mut came = Vec::new();
+    for (at, datagram) in sent.iter().enumerate() {
+        match at {
+            3 | 7 => continue,
+            6 => tell(&mut b, CONTROL_SET_DEADLINE, 20 * MS),
+            _ => {}
+        }
+        assert!(b.handle_bytes(datagram));
+        b.pass(ms(1));
+        came.extend(b.units().iter().map(|unit| number(unit)));
+    }
+    assert_eq!(came, [0, 1, 2]);
+    b.pass(ms(60));
+    assert!(b.handle_bytes(&sent[3]));
+    came.extend(b.units().iter().map(|unit| number(unit)));
+    assert_eq!(came, [0, 1, 2, 3, 4, 5, 6, 8]);
+    [&mut a, &mut b].into_iter().for_each(End::flush);
 }

@@ -80,6 +80,8 @@ fn a_first_datagram_with_an_altered_number_costs_a_few_units_only() {
         let entries = dacapo_modules::entries();
         let head = entries.iter().find(|it| it.spec.name == name).unwrap().spec.head.into();
         let head: usize = head;
+        // A block is ten; and its number has 24 bits.
+        let few = if name.starts_with("fec") { 11 } else { 1 };
         let places: &[Place<'_>] = &[(name, &[])];
         let mut sender = end(places, 4_000);
         sent(&mut sender, 0..50_000, 20);
@@ -92,12 +94,17 @@ fn a_first_datagram_with_an_altered_number_costs_a_few_units_only() {
             let mut random = Random::from_number(seed);
             let (mut datagrams, mut joins) = (whole.clone(), end(places, 4_000));
             joins.with(|runner, _| runner.join());
-            let bit = random.below(16) as usize;
+            let bit = random.below(if few > 1 { 24 } else { 16 }) as usize;
             let at = datagrams[0].len() - 200 - head + bit / 8;
             datagrams[0][at] ^= 1 << (bit % 8);
             let came = numbers_of(&mut joins, &datagrams);
-            let whole = came.iter().filter(|number| **number > 50_011).count();
-            assert_eq!(whole, 28, "seed {seed}, bit {bit} of {places:?}: {came:?}");
+            let whole = came.iter().filter(|number| **number > 50_000 + few).count() as u64;
+            // In a block, the altered one takes the place of another.
+            let taken = u64::from(few > 1);
+            assert!(
+                (39 - few - taken..=39 - few).contains(&whole),
+                "seed {seed}, bit {bit} of {places:?}: {came:?}"
+            );
             joins.flush();
         }
     }

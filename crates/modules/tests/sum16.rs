@@ -91,3 +91,18 @@ fn it_gives_no_property_and_is_never_proposed() {
     let said = checked(both, &[Property::Boundaries]);
     assert!(matches!(said, Err(Illegal::SameFunction { node: 2, .. })), "{said:?}");
 }
+
+/// A data byte and the first of the sum are both the high byte of a word where the number of bytes
+/// is odd.
+#[test]
+fn the_same_bit_of_the_last_odd_byte_and_of_the_sum_passes_as_it_says() {
+    let mut b = end(&[("sum16", &[])], 1_000);
+    let mut a = end(&[("sum16", &[])], 1_000);
+    assert!(a.feed(&[0; 9]));
+    let mut datagram = a.wire().concat();
+    let at = datagram.len() - 3;
+    datagram[at] ^= 0x80;
+    datagram[at + 1] ^= 0x80;
+    assert!(b.handle_bytes(&datagram));
+    assert_eq!(b.units().len(), 1, "a burst of nine bits: not found");
+}

@@ -13,7 +13,8 @@
 //! in a hundred, which a deadline of 200 ms does not have.
 //!
 //! Invariant: over any time t the bits taken are at most bound × t + saved + one packet, and at
-//! most 2 × bound × t + 2 ms of that + one packet.
+//! most 2 × bound × t + 2 ms of that + one packet; what is saved, and the 2 ms, are at least a full
+//! datagram.
 
 use crate::TokenBucket;
 use dacapo_base::Time;

@@ -4,12 +4,12 @@
 //! to a peer: its [`Controller`] says how much may be in flight and how fast it leaves; [`Prober`]
 //! asks and answers path probes, which open a data path, find how long its datagrams may be,
 //! measure it, and show whether the peer lives; [`Estimates`], [`RttEstimate`] and [`ClockOffset`]
-//! keep what was measured. [`TokenBucket`] paces a flow to its bound.
+//! keep what was measured. [`Bound`] holds a flow to its rate, by [`TokenBucket`]s.
 //!
 //! ```text
-//!  flow: bucket ---+
+//!  flow: bound ----+
 //!                  +--> Path: allowance --> data header -> transport
-//!  flow: bucket ---+     ^ window, rate         ^
+//!  flow: bound ----+     ^ window, rate         ^
 //!        modules' sums --+ controller     probes: rtt, offset, datagram length (path MTU), life
 //! ```
 

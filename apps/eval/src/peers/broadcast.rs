@@ -160,7 +160,10 @@ impl Peer for Broadcast {
     }
 }
 
-/// Both ends of RIST: it reads and writes datagrams, on ports of each end's own.
+/// Both ends of RIST: it reads and writes datagrams, on ports of each end's own. Where a round trip
+/// takes two thirds of what may be held, it repairs hardly anything, whatever is set: a shorter
+/// reorder buffer, bounds of the round trip, no congestion control (of 350 pictures 235, 246 and
+/// 232 were damaged at 100 and 150 ms; none with 400 ms).
 fn rist(
     hold_ms: u32,
     pace: &str,

@@ -2,7 +2,8 @@
 //!
 //! The ones' complement of the ones' complement sum of all 16-bit words (RFC 1071) that the modules
 //! above made, headers included; behind an odd number of bytes a zero is thought. It finds each
-//! single altered bit, and each burst of up to 15. It does not find words that changed places, nor
+//! single altered bit, and each burst of up to 15, up to 8 where it crosses from an odd number of
+//! bytes into the sum. It does not find words that changed places, nor
 //! zeros where ones were, and of other alterations one in 65,536 passes.
 //!
 //! ```text

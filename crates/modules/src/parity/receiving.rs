@@ -115,7 +115,7 @@ impl Receiving {
             if block < self.first || !is_near {
                 return self.begin(pool, header);
             }
-            if block == self.counts_from {
+            if block >= self.counts_from {
                 self.beginning = Beginning::Known;
             }
         }

@@ -40,7 +40,7 @@ impl InOrder {
                 self.0.keep(cx, ahead, slot);
                 Verdict::Held
             }
-            // Who calls knows what has come, and has made room: there is no such packet.
+            // It came before, or is too far ahead: who calls takes such a packet for no new one.
             _ => Verdict::Drop(DropReason::Overflow),
         }
     }

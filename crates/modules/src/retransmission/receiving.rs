@@ -102,8 +102,14 @@ impl Receiving {
 
     /// What was taken goes up, now or once what is before it has come or is given up.
     pub fn pass(&mut self, cx: &mut Cx<'_>, number: u64, slot: &mut Packet) -> Verdict {
-        let in_order = self.in_order.as_mut();
-        in_order.map_or(Verdict::Forward, |in_order| in_order.take(cx, number, slot))
+        let Some(in_order) = &mut self.in_order else { return Verdict::Forward };
+        let verdict = in_order.take(cx, number, slot);
+        if in_order.held() == 0 {
+            return verdict;
+        }
+        // What follows may have been given up before this one came.
+        self.pass_over(cx, self.next);
+        verdict
     }
 
     /// No packet of those from `number` on, below `end`, waits for one that is too far before it.
@@ -159,7 +165,7 @@ impl Receiving {
         let sent = cx.now() - age;
         self.miss(cx, number, sent, within);
         (self.next, self.came) = (number, Some(sent));
-        self.pass_over(cx, number);
+        self.make_room(cx, number, number);
     }
 
     /// What is before `number`, which should have come by `until`, has not; what is too much to be

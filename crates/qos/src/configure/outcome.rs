@@ -15,6 +15,7 @@
 
 use super::frontier::Stack;
 use super::request::{Request, Use};
+use dacapo_lift::shares::part;
 use dacapo_lift::{Figures, Properties, Property, TransportSpec, Units};
 use std::cmp::Ordering;
 
@@ -25,6 +26,8 @@ const MS: u64 = 1_000_000;
 const WIRE_PS: u64 = 1_000;
 /// The playout delay where none is asked for and the path allows it.
 const PLAYOUT_NS: u64 = 100 * MS;
+/// How much of its rate a flow with a deadline can use, in per cent.
+const USED_IN_TIME: u64 = 96;
 
 /// What a graph makes of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,7 +119,7 @@ impl Facts {
         let cpu_ppb = ppb_of_core(work_ps, units.per_ks);
         Self {
             properties: stack.service.properties,
-            figures: stack.service.figures,
+            figures: in_time(stack.service.figures, request),
             age_ns_max: age_ns_max(stack),
             fits,
             unit_len_max,
@@ -152,6 +155,15 @@ impl Facts {
         let wanted = self.figures.delay_ns.max(last).div_ceil(step).saturating_mul(step);
         Some(playout_ns.unwrap_or(wanted.max(PLAYOUT_NS).min(bound_ns)))
     }
+}
+
+/// Figures, of which a flow with a deadline can use less of the rate: where it takes nearly all, a
+/// packet more, or one that is sent again, waits for long, and all behind it.
+fn in_time(figures: Figures, request: &Request) -> Figures {
+    if request.setting.deadline_ns == u64::MAX {
+        return figures;
+    }
+    Figures { rate_bps: part(figures.rate_bps, USED_IN_TIME, 100), ..figures }
 }
 
 /// `work_ps` per unit at this many units in 1,000 seconds, in ppb of a core, rounded up.

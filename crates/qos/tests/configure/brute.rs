@@ -128,8 +128,13 @@ fn is_legal(
 }
 
 fn finished(grown: Growing, transport: &'static TransportSpec, request: &Request) -> Candidate {
-    let Growing { mut nodes, service, cost } = grown;
+    let Growing { mut nodes, mut service, cost } = grown;
     nodes.reverse();
+    if request.setting.deadline_ns < u64::MAX {
+        // What is nearly full is late.
+        let rate_bps = u128::from(service.figures.rate_bps) * 96 / 100;
+        service.figures.rate_bps = u64::try_from(rate_bps).unwrap();
+    }
     let units = request.setting.units;
     let (room, head) = (u64::from(service.payload_len_max), u64::from(request.unit_head));
     let whole = service.properties.contains(Property::AnyUnitSize)

@@ -63,7 +63,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     requires: &[Property::Boundaries],
     provides: &[],
     takes: &[Property::Order],
-    beneath: &["ordering", "redundancy"],
+    beneath: &["ordering", "duplicates", "redundancy"],
     notes: &["packets_computed", "repairs"],
     profile: &Windows,
     params: &[

@@ -21,8 +21,8 @@ use dacapo_wire::sliding::SOURCES_MAX;
 use std::time::Duration;
 
 /// What each train, packet and byte costs where nothing is lost, repairs not counted: default,
-/// measured by `dacapo bench cost` on a loaded Intel Xeon (AVX-512, GFNI), the median of three;
-/// what of it is a repair's is a guess, by what parities cost.
+/// measured by `dacapo bench cost` on AMD EPYC (AVX-512, GFNI), the median of three; what of it is
+/// a repair's is a guess, by what parities cost.
 const COST: Cost = Cost { train_ps: 399_000, packet_ps: 77_000, byte_ps: 22, wire_milli: 0 };
 
 /// What a repair adds for every byte of each of its sources, and making, sending and taking it.

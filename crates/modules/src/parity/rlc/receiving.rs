@@ -19,7 +19,7 @@ use super::came::{CAME, Came};
 use super::code::{Factors, add_sources};
 use super::elimination::{Elimination, UNKNOWN_MAX};
 use crate::beginning::{Beginning, JOIN_NEAR};
-use crate::outliers::Outliers;
+use crate::outliers::{NEAR, Outliers};
 use dacapo_base::Time;
 use dacapo_lift::{Cx, DropReason};
 use dacapo_packet::{Packet, Pool};
@@ -31,9 +31,6 @@ const RANGE: u64 = 2 * (SOURCES_MAX + 1);
 
 /// How many bytes may be kept.
 pub(super) const BYTES_MAX: usize = 4 << 20;
-
-/// What lies further ahead another packet must confirm.
-const NEAR: u64 = CAME / 4;
 
 /// Where a packet belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -217,9 +214,9 @@ impl Receiving {
     /// Gives up the oldest unknown sources until there are places for those that are missing, of a
     /// repair that begins with `first`; false when that is given up, too.
     fn make_places(&mut self, pool: &mut Pool, first: u64) -> bool {
-        let rows = &self.rows;
-        let new = self.missing.iter().filter(|it| !rows.has(**it)).count();
-        while self.rows.places() < new
+        // What is given up may free others that are missing here.
+        let new = |it: &Self| it.missing.iter().filter(|number| !it.rows.has(**number)).count();
+        while self.rows.places() < new(self)
             && let Some(oldest) = self.rows.oldest()
         {
             self.give_up_below(pool, oldest + 1);
