@@ -26,7 +26,7 @@ fn draw(seed: u64) -> Drawn {
 }
 
 #[test]
-fn two_hundred_seeds_account_for_every_unit_and_compute_most_of_what_is_lost() {
+fn two_hundred_seeds_account_for_every_unit_and_compute_a_third_of_what_is_lost() {
     check_all("parity", number("DACAPO_SEEDS", SEEDS), LEFT, draw);
 }
 
