@@ -175,15 +175,15 @@ fn a_server_that_is_not_there_is_named_and_not_the_relay_alone() {
 #[test]
 fn a_demo_over_a_link_says_what_is_missing_and_both_ends_agree() {
     let place = Place::new();
-    let args = ["demo", "--duration", "8", "--speed", "2", "--out", "demo", "--link"];
-    // Of shorter runs nothing would be missing: copies, parities or questions make them good. In
-    // four seconds there are four; all are shorter than a copy takes in one of a hundred.
-    let link = "loss=20%,burst=250ms,delay=30ms";
+    let args = ["demo", "--duration", "24", "--speed", "2", "--out", "demo", "--link"];
+    // What is lost in shorter runs is sent again in time. In twelve seconds there are fourteen; all
+    // are shorter than the delay that is asked in one of a thousand.
+    let link = "loss=30%,burst=250ms,delay=30ms";
     let run = place.run(&[&args[..], &[link]].concat()).expect(0);
     let words = [
         "assumed of the path: ",
-        "loss 20 % in runs of ",
-        "over a link with delay=30ms,loss=20%,burst=250ms both ways",
+        "loss 30 % in runs of ",
+        "over a link with delay=30ms,loss=30%,burst=250ms both ways",
         "serve | ready dacapo://127.0.0.1:",
         "serve | left  demo",
         "The receiver's account:",

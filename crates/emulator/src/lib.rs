@@ -26,9 +26,11 @@
 //! - Memory is bounded by the links' `in_flight_max` and by the number of clients.
 //!
 //! The length of a datagram, which rate, queue and MTU count, is that of its payload in a relay and
-//! that of the whole IP packet in a tunnel.
+//! that of the whole IP packet in a tunnel. Both show a link the congestion mark of what they
+//! carry, and hand on the one that it sets.
 
 mod clients;
+mod config;
 mod packet;
 mod path;
 mod relay;
@@ -36,10 +38,12 @@ mod runner;
 mod train;
 mod tunnel;
 
+pub use config::parse_link;
 pub use packet::IpPacket;
 pub use path::{PathStats, Way, directions};
 pub use relay::{Relay, RelayConfig, RelayHandle};
 pub use tunnel::{Tunnel, TunnelConfig, TunnelError, TunnelHandle};
 
 /// What a link does, and what it has done.
-pub use dacapo_link::{DelayRecord, LinkConfig, LinkStats, Loss, ParseError};
+pub use dacapo_link::{Aqm, DelayRecord, LinkConfig, LinkStats, Loss, ParseError};
+pub use dacapo_link::{Trace, TraceError, TraceSource};

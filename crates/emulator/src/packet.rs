@@ -11,6 +11,9 @@
 //! gets a wrong checksum, and an IPv6 header an address that is nobody's, so that the receiver
 //! drops it in every case.
 //!
+//! The congestion mark is in the traffic class of both; with it the checksum of an IPv4 header
+//! changes.
+//!
 //! Invariants: a packet keeps its length; one whose checksum was right has a right one after
 //! `Undetected`, and a wrong one after `Detected`; any bytes are taken.
 //!
@@ -27,7 +30,7 @@
 )]
 
 use dacapo_base::Random;
-use dacapo_link::{Carry, Corruption};
+use dacapo_link::{Carry, Corruption, Ecn};
 use std::ops::Range;
 
 const ICMP: u8 = 1;
@@ -37,6 +40,8 @@ const ICMP_V6: u8 = 58;
 
 /// Where the checksum of an IPv4 header is.
 const V4_CHECKSUM: usize = 10;
+/// By how much the congestion mark is shifted in the first word of an IPv6 header.
+const V6_ECN_SHIFT: u32 = 4;
 /// Where the destination of an IPv6 header begins.
 const V6_DESTINATION: usize = 24;
 
@@ -92,6 +97,38 @@ impl Carry for IpPacket {
 
     fn duplicate(&self) -> Self {
         self.clone()
+    }
+
+    fn ecn(&self) -> Ecn {
+        match first_word(&self.0) {
+            Some((word, false)) => Ecn::from_bits(word as u8),
+            Some((word, true)) => Ecn::from_bits((word >> V6_ECN_SHIFT) as u8),
+            None => Ecn::NotEct,
+        }
+    }
+
+    fn set_ecn(&mut self, ecn: Ecn) {
+        let Some((before, is_v6)) = first_word(&self.0) else { return };
+        let shifted = |bits: u16| if is_v6 { bits << V6_ECN_SHIFT } else { bits };
+        let after = (before & !shifted(0b11)) | shifted(ecn.bits().into());
+        if let Some(word) = self.0.get_mut(..2) {
+            word.copy_from_slice(&after.to_be_bytes());
+        }
+        // The header of IPv6 has no checksum, and those of transports leave the class out.
+        if !is_v6 && before != after {
+            self.mend(V4_CHECKSUM, (before, after), false);
+        }
+    }
+}
+
+/// The first word of a header, with the congestion mark in it, and whether it is one of IPv6;
+/// nothing where no whole header is.
+fn first_word(packet: &[u8]) -> Option<(u16, bool)> {
+    let word = u16::from_be_bytes([*packet.first()?, *packet.get(1)?]);
+    match word >> 12 {
+        4 if packet.len() >= 20 => Some((word, false)),
+        6 if packet.len() >= 40 => Some((word, true)),
+        _ => None,
     }
 }
 

@@ -143,3 +143,59 @@ fn any_bytes_are_taken_and_altered() {
         }
     }
 }
+
+/// The sum over an IPv4 header: 0 is right.
+fn header_verdict(packet: &[u8]) -> u16 {
+    let header = &packet[..usize::from(packet[0] & 15) * 4];
+    !fold(header.chunks(2).map(|word| u64::from(u16::from_be_bytes([word[0], word[1]]))).sum())
+}
+
+#[test]
+fn a_mark_changes_the_traffic_class_and_the_checksum_of_its_header_alone() {
+    for seed in 0..4_000 {
+        let mut random = Random::from_number(seed);
+        let (version, protocol) = KINDS[seed as usize % KINDS.len()];
+        let mut before = packet(version, protocol, 30, &mut random);
+        let class = random.next_u32() as u8;
+        if version == 4 {
+            before[1] = class;
+            random.fill(&mut before[2..6]);
+            let sum = header_verdict(&before);
+            before[10..12].copy_from_slice(&sum.to_be_bytes());
+            assert_eq!(header_verdict(&before), 0, "seed {seed}");
+        } else {
+            before[0] = 0x60 | class >> 4;
+            before[1] = class << 4 | 0x0A;
+        }
+        let what = format!("seed {seed}, IPv{version}, class {class:08b}");
+        assert_eq!(IpPacket(before.clone()).ecn(), Ecn::from_bits(class), "{what}");
+        for ecn in [Ecn::Ce, Ecn::NotEct, Ecn::Ect0, Ecn::Ect1] {
+            let mut after = IpPacket(before.clone());
+            after.set_ecn(ecn);
+            assert_eq!(after.ecn(), ecn, "{what}");
+            assert_eq!(verdict(&after.0), 0, "{what}: the transport's checksum");
+            let is_changed = before[..2] != after.0[..2];
+            assert_eq!(is_changed, ecn != Ecn::from_bits(class), "{what}");
+            if version == 4 {
+                assert_eq!(header_verdict(&after.0), 0, "{what}");
+                assert_eq!(after.0[1] & !3, class & !3, "{what}");
+                after.0[10..12].copy_from_slice(&before[10..12]);
+            } else {
+                let bits = u16::from_be_bytes([after.0[0], after.0[1]]) & !0x30;
+                assert_eq!(bits, 0x6000 | u16::from(class & !3) << 4 | 0x0A, "{what}");
+            }
+            assert_eq!(after.0[2..], before[2..], "{what}");
+        }
+    }
+}
+
+#[test]
+fn what_has_no_header_has_no_mark_and_takes_none() {
+    let short = [vec![], vec![0x45], vec![0x45; 19], vec![0x61; 39], vec![0x55; 60]];
+    for bytes in short {
+        let mut packet = IpPacket(bytes.clone());
+        assert_eq!(packet.ecn(), Ecn::NotEct);
+        packet.set_ecn(Ecn::Ce);
+        assert_eq!(packet.0, bytes);
+    }
+}

@@ -13,17 +13,17 @@
 //! client that was silent for [`RelayConfig::idle_max`] is forgotten, and is a new one when it
 //! speaks again. All clients share both links, as they would share a bottleneck.
 //!
-//! Invariants: a datagram leaves as long as it came, with its congestion mark, and with DF set; a
-//! turn reads each socket at most [`READS_MAX`] times.
+//! Invariants: a datagram leaves as long as it came, with its congestion mark or the one that its
+//! link has set, and with DF set; a turn reads each socket at most [`READS_MAX`] times.
 
 use crate::clients::{Client, Clients};
 use crate::path::{Path, PathStats, Way};
 use crate::runner::{Ends, Runner};
 use crate::train::{Target, Train};
 use dacapo_base::{Random, Time};
-use dacapo_link::{Carry, ConfigError, Corruption, Delivery, LinkConfig};
+use dacapo_link::{Carry, ConfigError, Corruption, Delivery, Ecn, LinkConfig};
 use dacapo_sys::poll::{Interest, Poller};
-use dacapo_sys::udp::{Config, Ecn, Recv, RecvError, Socket};
+use dacapo_sys::udp::{self, Config, Recv, RecvError, Socket};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
@@ -152,7 +152,8 @@ impl std::fmt::Debug for RelayHandle {
 /// A datagram on a link of a relay: the same to the link as its bytes.
 struct Parcel {
     token: u64,
-    ecn: Option<Ecn>,
+    /// Nothing where it is not ECN-capable.
+    ecn: Option<udp::Ecn>,
     bytes: Vec<u8>,
 }
 
@@ -167,6 +168,14 @@ impl Carry for Parcel {
 
     fn duplicate(&self) -> Self {
         Self { bytes: self.bytes.clone(), ..*self }
+    }
+
+    fn ecn(&self) -> Ecn {
+        self.ecn.map_or(Ecn::NotEct, |ecn| Ecn::from_bits(ecn.bits()))
+    }
+
+    fn set_ecn(&mut self, ecn: Ecn) {
+        self.ecn = udp::Ecn::from_bits(ecn.bits());
     }
 }
 
@@ -336,4 +345,24 @@ fn note_drops(recv: &Recv, before: &mut u64, counts: &mut PathStats) {
 fn count_last_drops(socket: &Socket, before: u64, counts: &mut PathStats) {
     let now = socket.drops().map_or(before, u64::from);
     counts.kernel_drops += now.saturating_sub(before);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parcel_has_the_codepoint_that_was_set() {
+        let mut parcel = Parcel { token: 1, ecn: None, bytes: Vec::new() };
+        assert_eq!(parcel.ecn(), Ecn::NotEct);
+        for (ecn, sent) in [
+            (Ecn::Ect1, Some(udp::Ecn::Ect1)),
+            (Ecn::Ect0, Some(udp::Ecn::Ect0)),
+            (Ecn::Ce, Some(udp::Ecn::Ce)),
+            (Ecn::NotEct, None),
+        ] {
+            parcel.set_ecn(ecn);
+            assert_eq!((parcel.ecn(), parcel.ecn), (ecn, sent));
+        }
+    }
 }

@@ -177,6 +177,36 @@ fn a_train_arrives_datagram_by_datagram_in_its_order_and_with_its_mark() {
 }
 
 #[test]
+fn a_link_sets_and_clears_the_mark_that_a_receiver_sees() {
+    for (forward, marks) in [
+        ("rate=10Mbit/s,aqm=codel,aqm-target=1us,aqm-interval=1us", true),
+        ("rate=10Mbit/s,ecn=clear", false),
+    ] {
+        let receiver = Socket::bind(HERE, &Config::default()).unwrap();
+        let to = receiver.local_addr().unwrap();
+        let forward = config(forward);
+        let relay = Relay::spawn(RelayConfig { forward, ..RelayConfig::new(HERE, to) }).unwrap();
+        let mut sender = Socket::bind(HERE, &Config::default()).unwrap();
+        sender.connect(relay.local_addr()).unwrap();
+        // They come as one, so all but the first wait.
+        sender.send(None, &[7; 25 * 1_200], Some(1_200), Some(Ecn::Ect0)).unwrap();
+        let (mut bytes, mut seen) = (0, Vec::new());
+        let mut buffer = [0; 30_000];
+        while bytes < 25 * 1_200 {
+            let arrived = patience::until(Instant::now, LONG, || receiver.recv(&mut buffer).ok());
+            let arrived = arrived.expect("not all came");
+            bytes += arrived.len;
+            seen.push(arrived.ecn);
+        }
+        let stats = relay.stop();
+        assert_eq!(stats.forward.marked > 0, marks, "{stats:?}");
+        assert_eq!(seen.contains(&Some(Ecn::Ce)), marks, "{seen:?}");
+        assert_eq!(seen.contains(&None), !marks, "{seen:?}");
+        assert!(stats.closes());
+    }
+}
+
+#[test]
 fn every_client_gets_its_own_answers_over_both_families() {
     let six = SocketAddr::from((Ipv6Addr::LOCALHOST, 0));
     let families = [Some(HERE), UdpSocket::bind(six).is_ok().then_some(six)];

@@ -1,8 +1,10 @@
 //! [`Carry`]: what a link needs to know about the things it carries.
 //!
-//! A link never reads content; it asks for the length, has a copy made and has bits flipped. So the
-//! same engine carries datagrams, cells or counters in a test.
+//! A link never reads content; it asks for the length and the congestion codepoint, has a copy
+//! made, bits flipped and a mark set. So the same engine carries datagrams, cells or counters in a
+//! test.
 
+use crate::ecn::Ecn;
 use dacapo_base::Random;
 
 /// How a corrupted item presents itself to the receiver.
@@ -40,6 +42,18 @@ pub trait Carry {
     /// An equal second item.
     #[must_use]
     fn duplicate(&self) -> Self;
+
+    /// The congestion codepoint. One that has none cannot be marked: it is dropped instead.
+    #[must_use]
+    fn ecn(&self) -> Ecn {
+        Ecn::NotEct
+    }
+
+    /// Changes the codepoint, and the checksums over it as the hop would: to CE, of an item that is
+    /// ECN-capable, or to Not-ECT. Whoever does not say [`Carry::ecn`] needs to do nothing.
+    fn set_ecn(&mut self, ecn: Ecn) {
+        let _ = ecn;
+    }
 }
 
 /// Plain bytes: corruption flips one to three different bits.

@@ -6,8 +6,10 @@
 //! Invariants: [`LinkConfig::default`] is a perfect link (no delay, no loss, no limit of rate);
 //! what passes [`LinkConfig::validate`] cannot make a link misbehave or use unbounded memory.
 
+use crate::aqm::Aqm;
 use crate::delay::JitterShape;
 use crate::loss::{Loss, check_probability};
+use crate::trace::TraceSource;
 use dacapo_base::Time;
 use std::fmt;
 use std::time::Duration;
@@ -63,12 +65,23 @@ impl Mtu {
 }
 
 /// How much may wait for the transmitter; the item that is being transmitted does not count.
+///
+/// With a trace that is the next one in turn, also while there is no opportunity for it. Only where
+/// the queue is managed ([`LinkConfig::aqm`]) it still waits then, because its fate is open, and
+/// counts: such a link holds one less. What comes while nothing is there is always taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct QueueLimit {
     /// Items, at most. 0: what finds the transmitter busy is dropped.
     pub packets: usize,
     /// Bytes, at most.
     pub bytes: usize,
+}
+
+impl QueueLimit {
+    /// Whether one of `len` bytes may wait beside those that do: so many, of so many bytes.
+    pub(crate) const fn has_capacity(self, packets: usize, bytes: usize, len: usize) -> bool {
+        packets < self.packets && bytes.saturating_add(len) <= self.bytes
+    }
 }
 
 impl Default for QueueLimit {
@@ -108,8 +121,16 @@ pub struct LinkConfig {
     pub corrupt_undetected: f64,
     /// Rate of the transmitter, bits per second; `None` is unlimited.
     pub rate_bits_per_s: Option<u64>,
-    /// The queue before the transmitter (tail drop). Without a rate nothing ever waits.
+    /// What the transmitter sends when, in place of a rate.
+    pub trace: Option<TraceSource>,
+    /// The queue before the transmitter (tail drop). Without rate and trace nothing ever waits.
     pub queue: QueueLimit,
+    /// What manages that queue before it is full; it needs a rate or a trace.
+    pub aqm: Option<Aqm>,
+    /// Whether everything that enters the link loses its congestion codepoint and is Not-ECT from
+    /// then on, as behind some hops of real networks. The link's own [`LinkConfig::aqm`] sees it
+    /// like this, too.
+    pub ecn_clear: bool,
     /// When the link is cut; at most [`LinkConfig::PARTITION_COUNT_MAX`].
     pub partitions: Vec<Window>,
     /// A limit of size; `None` is unlimited.
@@ -132,7 +153,10 @@ impl Default for LinkConfig {
             corrupt: 0.0,
             corrupt_undetected: 0.0,
             rate_bits_per_s: None,
+            trace: None,
             queue: QueueLimit::default(),
+            aqm: None,
+            ecn_clear: false,
             partitions: Vec::new(),
             mtu: None,
             in_flight_max: 65_536,
@@ -162,6 +186,7 @@ impl LinkConfig {
         self.validate_probabilities()?;
         self.validate_delays()?;
         self.validate_bounds()?;
+        self.validate_transmitter()?;
         match self.partitions.iter().find(|window| window.from >= window.to) {
             Some(&window) => Err(ConfigError::Window { window }),
             None => Ok(()),
@@ -192,6 +217,24 @@ impl LinkConfig {
         Ok(())
     }
 
+    fn validate_transmitter(&self) -> Result<(), ConfigError> {
+        if self.rate_bits_per_s.is_some() && self.trace.is_some() {
+            return Err(ConfigError::RateAndTrace);
+        }
+        let Some(aqm) = self.aqm else { return Ok(()) };
+        if self.rate_bits_per_s.is_none() && self.trace.is_none() {
+            return Err(ConfigError::AqmAlone);
+        }
+        let times = [("aqm-target", Some(aqm.target())), ("aqm-interval", aqm.interval())];
+        for (name, value) in times {
+            let refused = value.filter(|it| !(Aqm::TIME_MIN..=Aqm::TIME_MAX).contains(it));
+            if let Some(value) = refused {
+                return Err(ConfigError::AqmTime { name, value });
+            }
+        }
+        Ok(())
+    }
+
     fn validate_bounds(&self) -> Result<(), ConfigError> {
         let mtu = self.mtu.map_or(1, |mtu| mtu.len_max as u64);
         let windows = self.partitions.len() as u64;
@@ -216,6 +259,15 @@ impl LinkConfig {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ConfigError {
+    /// A queue is to be managed in which nothing ever waits.
+    AqmAlone,
+    /// A time of an active queue management is not in [`Aqm::TIME_MIN`] to [`Aqm::TIME_MAX`].
+    AqmTime {
+        /// Which.
+        name: &'static str,
+        /// What it is.
+        value: Duration,
+    },
     /// A number is out of its range.
     Bound {
         /// Which.
@@ -257,6 +309,8 @@ pub enum ConfigError {
         /// What it is.
         value: f64,
     },
+    /// There are both a rate and a trace.
+    RateAndTrace,
     /// A window of partition ends before it begins.
     Window {
         /// Which.
@@ -267,6 +321,13 @@ pub enum ConfigError {
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
+            Self::AqmAlone => {
+                write!(f, "link: aqm needs rate or trace beside it: without one nothing ever waits")
+            }
+            Self::AqmTime { name, value } => {
+                let (min, max) = (Aqm::TIME_MIN, Aqm::TIME_MAX);
+                write!(f, "link: {name} is {value:?}; choose {min:?} to {max:?}")
+            }
             Self::Bound { name, value, min, max: u64::MAX } => {
                 write!(f, "link: {name} is {value}; choose at least {min}")
             }
@@ -293,6 +354,9 @@ impl fmt::Display for ConfigError {
             }
             Self::Probability { name, value } => {
                 write!(f, "link: {name} is {value}; a probability lies in 0 to 1 (0% to 100%)")
+            }
+            Self::RateAndTrace => {
+                write!(f, "link: rate and trace exclude each other: leave one of them out")
             }
             Self::Window { window: Window { from, to } } => {
                 write!(f, "link: the partition {from:?} to {to:?} ends before it begins")
@@ -369,5 +433,40 @@ mod tests {
         refused(|config| config.partitions = vec![empty]);
         let window = Window { from: Time::ZERO, to: Time::NEVER };
         refused(|config| config.partitions = vec![window; 1_025]);
+    }
+
+    #[test]
+    fn a_rate_and_a_trace_exclude_each_other() {
+        let trace = Some(TraceSource::Cellular { seed: 1 });
+        let both = refused(|config| {
+            (config.rate_bits_per_s, config.trace) = (Some(1_000_000), trace.clone());
+        });
+        assert!(both.to_string().contains("leave one of them out"), "{both}");
+        let config = LinkConfig { trace, ..LinkConfig::default() };
+        assert_eq!(config.validate(), Ok(()));
+    }
+
+    #[test]
+    fn a_managed_queue_needs_something_to_wait_for_and_times_that_can_be() {
+        let trace = Some(TraceSource::Cellular { seed: 1 });
+        let rate = Some(1_000_000);
+        refused(|config| config.aqm = Some(Aqm::CODEL));
+        for value in [Duration::ZERO, Aqm::TIME_MAX + Duration::from_nanos(1)] {
+            let usual = Duration::from_millis(5);
+            for aqm in [
+                Aqm::CoDel { target: value, interval: usual },
+                Aqm::CoDel { target: usual, interval: value },
+                Aqm::DualPi2 { target: value },
+            ] {
+                let error =
+                    refused(|config| (config.rate_bits_per_s, config.aqm) = (rate, Some(aqm)));
+                assert!(matches!(error, ConfigError::AqmTime { .. }), "{error}");
+            }
+        }
+        for aqm in [Aqm::CODEL, Aqm::DUALPI2] {
+            let (trace, aqm) = (trace.clone(), Some(aqm));
+            let config = LinkConfig { trace, aqm, ..LinkConfig::default() };
+            assert_eq!(config.validate(), Ok(()));
+        }
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! Invariants: the text parses to an equal configuration, to the last bit of every probability;
 //! only what differs from the perfect link is printed. For figures that the grammar cannot say (a
-//! configuration that is not valid) the text is for people only.
+//! configuration that is not valid, the name of a trace with a comma) the text is for people only.
 
+use crate::aqm::Aqm;
 use crate::config::{LinkConfig, QueueLimit};
 use crate::loss::Loss;
 use crate::parse::{RATE_UNITS, SIZE_UNITS, TIME_UNITS, probability};
@@ -87,12 +88,21 @@ impl Pairs {
         if let Some(rate) = config.rate_bits_per_s {
             self.push("rate", &with_unit(rate, &RATE_UNITS));
         }
+        if let Some(trace) = &config.trace {
+            self.push("trace", &trace.to_string());
+        }
         let QueueLimit { packets, bytes } = config.queue;
         if packets != default.queue.packets {
             self.push("queue", &packets.to_string());
         }
         if bytes != default.queue.bytes {
             self.push("queue-bytes", &with_unit(bytes as u64, &SIZE_UNITS));
+        }
+        if let Some(aqm) = config.aqm {
+            self.push_aqm(aqm);
+        }
+        if config.ecn_clear {
+            self.push("ecn", "clear");
         }
         if !config.partitions.is_empty() {
             let windows = config.partitions.iter();
@@ -108,6 +118,19 @@ impl Pairs {
         }
         if config.in_flight_max != default.in_flight_max {
             self.push("in-flight", &config.in_flight_max.to_string());
+        }
+    }
+
+    fn push_aqm(&mut self, aqm: Aqm) {
+        self.push("aqm", aqm.name());
+        let recommended = aqm.recommended();
+        if aqm.target() != recommended.target() {
+            self.push("aqm-target", &time(aqm.target()));
+        }
+        if let Some(interval) = aqm.interval()
+            && Some(interval) != recommended.interval()
+        {
+            self.push("aqm-interval", &time(interval));
         }
     }
 }

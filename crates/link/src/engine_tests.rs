@@ -155,6 +155,9 @@ fn random_configurations_conserve_items_through_changes() {
         "rate=100Mbit/s,jitter=30ms,dup=50%",
         "jitter=30ms,shape=normal,reorder=50%,in-flight=10",
         "rate=2Mbit/s,queue-bytes=4kB,corrupt=30%,keep-order=no,jitter=9ms",
+        "rate=2Mbit/s,aqm=codel,queue=20,jitter=9ms,corrupt=10%",
+        "rate=2Mbit/s,aqm=dualpi2,dup=30%,in-flight=50",
+        "trace=cellular:4,queue=30,dup=10%",
         "loss=100%",
     ];
     for seed in 0..100 {
@@ -354,6 +357,52 @@ fn an_item_with_a_checksum_of_its_own_arrives_corrupted_and_is_no_drop_of_the_li
     assert!(link.closes() && detected > 300);
 }
 
+/// Nothing but a congestion codepoint.
+struct Marked(Ecn);
+
+impl Carry for Marked {
+    fn len(&self) -> usize {
+        1
+    }
+
+    fn corrupt(&mut self, _: &mut Random, _: Corruption) {}
+
+    fn duplicate(&self) -> Self {
+        Self(self.0)
+    }
+
+    fn ecn(&self) -> Ecn {
+        self.0
+    }
+
+    fn set_ecn(&mut self, ecn: Ecn) {
+        self.0 = ecn;
+    }
+}
+
+#[test]
+fn a_link_keeps_the_codepoint_of_what_it_carries_or_clears_it() {
+    let all = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce];
+    for (text, expected) in [("dup=100%", all), ("dup=100%,ecn=clear", [Ecn::NotEct; 4])] {
+        let mut link = Link::new(config(text), Random::from_number(1)).unwrap();
+        for ecn in all {
+            let _ = link.handle_send(Time::ZERO, Marked(ecn));
+        }
+        let arrived = std::iter::from_fn(|| link.poll_deliver(Time::ZERO));
+        let arrived: Vec<Ecn> = arrived.map(|delivery| delivery.item.0).collect();
+        // Each with its copy.
+        assert_eq!(arrived, expected.map(|ecn| [ecn; 2]).concat(), "{text}");
+    }
+    // Also from the next item on, and back.
+    let mut link = Link::new(config("perfect"), Random::from_number(1)).unwrap();
+    let arrived = ["ecn=clear", "perfect"].map(|text| {
+        link.set_config(Time::ZERO, config(text)).unwrap();
+        let _ = link.handle_send(Time::ZERO, Marked(Ecn::Ce));
+        link.poll_deliver(Time::ZERO).map(|delivery| delivery.item.0)
+    });
+    assert_eq!(arrived, [Some(Ecn::NotEct), Some(Ecn::Ce)]);
+}
+
 #[test]
 fn an_item_and_its_copy_are_corrupted_independently() {
     let mut link = link("dup=100%,corrupt=20%,corrupt-undetected=30%", 12);
@@ -362,6 +411,7 @@ fn an_item_and_its_copy_are_corrupted_independently() {
         Passage::Arrives { corrupted: false, .. } => 0,
         Passage::Arrives { corrupted: true, .. } => 1,
         Passage::Dropped(_) => 2,
+        Passage::Waits { .. } => panic!("nothing is managed here"),
     };
     let mut seen = [[0_u32; 3]; 3];
     for fate in &fates {

@@ -9,6 +9,8 @@ use std::time::Duration;
 /// Why a link dropped an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DropReason {
+    /// The active queue management dropped it. Not part of a [`Fate`]: it is decided later.
+    Aqm,
     /// Corrupted, and a checksum below the receiver saw it.
     Corrupted,
     /// Lost in the bad state of burst loss.
@@ -30,6 +32,7 @@ impl DropReason {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Aqm => "dropped_aqm",
             Self::Corrupted => "corrupted_detected",
             Self::LossBurst => "lost_burst",
             Self::LossRandom => "lost_random",
@@ -61,6 +64,26 @@ pub enum Passage {
     },
     /// It does not arrive.
     Dropped(DropReason),
+    /// It waits in a queue with active queue management ([`crate::Aqm`]), which decides when the
+    /// transmitter takes it: then it arrives, perhaps marked, or it is counted as `dropped_aqm`.
+    Waits {
+        /// The additional delay that it will have after the transmitter; zero for most.
+        held_back: Duration,
+        /// Whether its content will be altered.
+        corrupted: bool,
+    },
+}
+
+impl Passage {
+    /// For how long it is held back, and whether it is altered; nothing of one that was dropped.
+    pub(crate) const fn as_accepted(&self) -> Option<(Duration, bool)> {
+        match *self {
+            Self::Arrives { held_back, corrupted, .. } | Self::Waits { held_back, corrupted } => {
+                Some((held_back, corrupted))
+            }
+            Self::Dropped(_) => None,
+        }
+    }
 }
 
 /// What was decided for one item when it was sent.

@@ -19,7 +19,7 @@
 use crate::config::ConfigError;
 use crate::dice::LossThrow;
 use crate::fate::DropReason;
-use dacapo_base::Time;
+use dacapo_base::{Random, Time};
 use std::time::Duration;
 
 /// A step of bursts in time. The chance of a state after many steps is a power of one, which
@@ -93,6 +93,19 @@ impl Loss {
     pub fn burst_time(mean_loss: f64, mean: Duration) -> Result<Self, ConfigError> {
         let loss = Self::Timed { share: mean_loss, mean };
         loss.validate().map(|()| loss)
+    }
+
+    /// A bursty loss from a seed: 0.1 to 10 % of all items, in runs of 1 to 30 on average, small
+    /// figures more often than large ones.
+    #[must_use]
+    pub fn drawn(seed: u64) -> Self {
+        let mut random = Random::from_number(seed);
+        let mut small = |least: f64, most: f64| {
+            let unit = random.unit();
+            least + (most - least) * unit * unit
+        };
+        // There is a chain with any two of them.
+        Self::burst(small(0.001, 0.1), small(1.0, 30.0)).unwrap_or_default()
     }
 
     /// The share of items that is lost in the long run.
@@ -246,7 +259,6 @@ impl LossChain {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dacapo_base::Random;
 
     fn losses(loss: &Loss, seed: u64, count: usize) -> Vec<Option<DropReason>> {
         let (mut chain, mut random) = (LossChain::default(), Random::from_number(seed));
@@ -349,5 +361,21 @@ mod tests {
         let loss =
             Loss::GilbertElliott { p_enter: 0.0, p_leave: 0.0, loss_good: 1.0, loss_bad: 0.0 };
         assert!(losses(&loss, 1, 100).iter().all(|lost| *lost == Some(DropReason::LossRandom)));
+    }
+
+    #[test]
+    fn drawn_losses_are_in_their_range_and_differ() {
+        let (mut sum, mut longest) = (0.0, 0.0_f64);
+        for seed in 0..1_000 {
+            let loss = Loss::drawn(seed);
+            assert_eq!((loss.validate(), loss), (Ok(()), Loss::drawn(seed)), "seed {seed}");
+            let (mean, len) = (loss.mean_loss(), loss.mean_burst_len().unwrap());
+            assert!((0.000_999..=0.100_1).contains(&mean), "seed {seed}: {mean}");
+            assert!((0.999..=30.001).contains(&len), "seed {seed}: {len}");
+            (sum, longest) = (sum + mean, longest.max(len));
+        }
+        // A third of the range above the least.
+        assert!((0.031..0.037).contains(&(sum / 1_000.0)), "{sum}");
+        assert!(longest > 29.0, "{longest}");
     }
 }

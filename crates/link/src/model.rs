@@ -132,6 +132,29 @@ fn loss_memory(loss: &Loss, apart: Duration) -> f64 {
     }
 }
 
+/// When CoDel first drops of a queue to which a fifth more comes than leaves, an item in `service`:
+/// the wait grows by a sixth of the time, so it has been `target` for an interval.
+pub(crate) fn codel_first_drop(
+    target: Duration,
+    interval: Duration,
+    service: Duration,
+) -> Duration {
+    // Nothing is judged while no more than one is behind what leaves.
+    let wait = target.max(service * 2);
+    wait * 6 + interval
+}
+
+/// How often CoDel drops from its first drop on, in so many intervals: each drop comes
+/// 1 / sqrt(drops so far) of one after the one before.
+pub(crate) fn codel_drops(intervals: f64) -> f64 {
+    let (mut at, mut count) = (0.0, 0.0_f64);
+    while at <= intervals {
+        count += 1.0;
+        at += 1.0 / count.sqrt();
+    }
+    count
+}
+
 fn normal_density(z: f64) -> f64 {
     (-0.5 * z * z).exp() / (2.0 * std::f64::consts::PI).sqrt()
 }

@@ -13,10 +13,17 @@
 //!                                         (26ms); with loss
 //!   gilbert                               p_enter:p_leave:loss_good:loss_bad; without loss
 //!   rate                                  10Mbit/s 500kbit/s 1Gbit/s 9600bit/s
+//!   trace                                 a file whose name has no comma, or cellular:7 (a seed);
+//!                                         without rate
+//!   aqm                                   codel | dualpi2; with rate or trace
+//!   aqm-target, aqm-interval              time; with aqm, the second one with codel
+//!   ecn                                   keep (default) | clear: both bits, to Not-ECT
 //!   queue, in-flight                      count        100
 //!   queue-bytes, mtu                      bytes        64kB 64KiB 1MB 1280
 //!   partition                             windows      5s..7s  5s..7s+20s..never
 //! ```
+//!
+//! A file is read by whoever has files ([`LinkConfig::parse_with`]); [`FromStr`] refuses it.
 //!
 //! Invariants: text from outside never panics and allocates no more than a small multiple of its
 //! length, which is bounded; every `LinkConfig` that is returned is valid; printing and parsing
@@ -30,16 +37,18 @@
     clippy::arithmetic_side_effects
 )]
 
+use crate::aqm::Aqm;
 use crate::config::{ConfigError, LinkConfig, Mtu, Window};
 use crate::delay::JitterShape;
 use crate::loss::Loss;
+use crate::trace::{Trace, TraceError, TraceSource};
 use dacapo_base::Time;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
 /// Every key of the text.
-pub(crate) const KEYS: [&str; 19] = [
+pub(crate) const KEYS: [&str; 24] = [
     "delay",
     "jitter",
     "shape",
@@ -53,6 +62,11 @@ pub(crate) const KEYS: [&str; 19] = [
     "corrupt",
     "corrupt-undetected",
     "rate",
+    "trace",
+    "aqm",
+    "aqm-target",
+    "aqm-interval",
+    "ecn",
     "queue",
     "queue-bytes",
     "partition",
@@ -71,6 +85,9 @@ pub(crate) const RATE_UNITS: [(&str, u64); 4] =
 pub(crate) const SIZE_UNITS: [(&str, u64); 5] =
     [("MB", 1_000_000), ("MiB", 1 << 20), ("kB", 1_000), ("KiB", 1 << 10), ("B", 1)];
 
+/// What a trace from a seed begins with.
+const CELLULAR: &str = "cellular:";
+
 /// The longest text that is looked at, bytes.
 const TEXT_LEN_MAX: usize = 64 * 1024;
 /// The longest piece of text that an error repeats, characters.
@@ -79,8 +96,23 @@ const QUOTE_LEN_MAX: usize = 40;
 impl FromStr for LinkConfig {
     type Err = ParseError;
 
-    /// Reads configuration text; the empty text and `perfect` are the perfect link.
+    /// Reads configuration text; the empty text and `perfect` are the perfect link. A trace can
+    /// only be one from a seed: [`LinkConfig::parse_with`] reads files.
     fn from_str(text: &str) -> Result<Self, ParseError> {
+        Self::parse_with(text, |_| Err(TraceError::NotHere))
+    }
+}
+
+impl LinkConfig {
+    /// Reads configuration text as [`FromStr`] does; a trace that is in a file is what `read` gives
+    /// for its name, [`Trace::parse`] of what is in it.
+    ///
+    /// # Errors
+    /// [`ParseError`]; what `read` says is [`ParseError::Trace`] with the name.
+    pub fn parse_with(
+        text: &str,
+        read: impl FnOnce(&str) -> Result<Trace, TraceError>,
+    ) -> Result<Self, ParseError> {
         if text.len() > TEXT_LEN_MAX {
             return Err(ParseError::TooLong { len: text.len() });
         }
@@ -90,7 +122,7 @@ impl FromStr for LinkConfig {
                 draft.take(pair)?;
             }
         }
-        draft.finish()
+        draft.finish(read)
     }
 }
 
@@ -126,6 +158,13 @@ pub enum ParseError {
         /// Its length, bytes.
         len: usize,
     },
+    /// A trace cannot be read.
+    Trace {
+        /// The name of its file (shortened).
+        name: String,
+        /// What is wrong with it, and in which line.
+        error: TraceError,
+    },
     /// A key is given more than once.
     Twice {
         /// The key.
@@ -154,6 +193,7 @@ impl fmt::Display for ParseError {
             Self::TooLong { len } => {
                 write!(f, "link: the text has {len} bytes; at most {TEXT_LEN_MAX} are read")
             }
+            Self::Trace { name, error } => write!(f, "link: trace={name}: {error}"),
             Self::Twice { key } => write!(f, "link: {key} is given twice; give it once"),
             Self::UnknownKey { key, nearest } => {
                 let all = KEYS.join(", ");
@@ -167,6 +207,7 @@ impl std::error::Error for ParseError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Invalid(error) => Some(error),
+            Self::Trace { error, .. } => Some(error),
             _ => None,
         }
     }
@@ -188,6 +229,10 @@ struct Draft {
     gilbert: Option<Loss>,
     mtu: Option<usize>,
     mtu_from: Option<Time>,
+    /// The name of a file.
+    trace: Option<String>,
+    aqm_target: Option<Duration>,
+    aqm_interval: Option<Duration>,
 }
 
 /// How long bursts are.
@@ -239,13 +284,25 @@ impl Draft {
             "partition" => config.partitions = windows(value)?,
             "mtu" => self.mtu = Some(size(value)?),
             "mtu-from" => self.mtu_from = Some(point(value)?),
+            "trace" => match trace_seed(value)? {
+                Some(seed) => config.trace = Some(TraceSource::Cellular { seed }),
+                None => self.trace = Some(value.to_owned()),
+            },
+            "aqm" => config.aqm = Some(aqm(value)?),
+            "aqm-target" => self.aqm_target = Some(duration(value)?),
+            "aqm-interval" => self.aqm_interval = Some(duration(value)?),
+            "ecn" => config.ecn_clear = is_cleared(value)?,
             "in-flight" => config.in_flight_max = count(value)?,
             _ => return Err("a key with a meaning"),
         }
         Ok(())
     }
 
-    fn finish(mut self) -> Result<LinkConfig, ParseError> {
+    fn finish(
+        mut self,
+        read: impl FnOnce(&str) -> Result<Trace, TraceError>,
+    ) -> Result<LinkConfig, ParseError> {
+        self.finish_aqm()?;
         self.config.loss = match (self.loss, self.burst, self.gilbert) {
             (None, None, None) => Loss::None,
             (Some(p), None, None) => Loss::Random { p },
@@ -269,8 +326,40 @@ impl Draft {
                 return Err(ParseError::Pairing { key: "mtu-from", remedy: "needs mtu beside it" });
             }
         };
+        let Some(name) = self.trace else {
+            self.config.validate()?;
+            return Ok(self.config);
+        };
+        // Another one stands for it until all else is right: no file is read for a wrong text.
+        self.config.trace = Some(TraceSource::Cellular { seed: 0 });
         self.config.validate()?;
+        let trace = read(&name);
+        let trace = trace.map_err(|error| ParseError::Trace { name: quote(&name), error })?;
+        self.config.trace = Some(TraceSource::given(name, trace));
         Ok(self.config)
+    }
+
+    /// What is beside `aqm`.
+    fn finish_aqm(&mut self) -> Result<(), ParseError> {
+        let (given_target, given_interval) = (self.aqm_target, self.aqm_interval);
+        let (key, remedy) = match &mut self.config.aqm {
+            Some(Aqm::CoDel { target, interval }) => {
+                *target = given_target.unwrap_or(*target);
+                *interval = given_interval.unwrap_or(*interval);
+                return Ok(());
+            }
+            Some(Aqm::DualPi2 { target }) if given_interval.is_none() => {
+                *target = given_target.unwrap_or(*target);
+                return Ok(());
+            }
+            Some(Aqm::DualPi2 { .. }) => {
+                ("aqm-interval", "is one of codel; leave it out, or choose aqm=codel")
+            }
+            None if given_target.is_some() => ("aqm-target", "needs aqm beside it"),
+            None if given_interval.is_some() => ("aqm-interval", "needs aqm=codel beside it"),
+            None => return Ok(()),
+        };
+        Err(ParseError::Pairing { key, remedy })
     }
 }
 
@@ -324,6 +413,29 @@ fn size(text: &str) -> Result<usize, &'static str> {
     quantity(text, &SIZE_UNITS, Some(1))
         .and_then(|bytes| usize::try_from(bytes).ok())
         .ok_or("a size in bytes such as 1280 or 64kB (units MB, MiB, kB, KiB, B)")
+}
+
+/// The seed of a trace; nothing when it is the name of a file.
+fn trace_seed(text: &str) -> Result<Option<u64>, &'static str> {
+    const WANTS: &str = "a file, or cellular:SEED with a number such as cellular:7";
+    match text.strip_prefix(CELLULAR) {
+        Some(seed) => seed.trim().parse().map(Some).map_err(|_| WANTS),
+        None if text.is_empty() => Err(WANTS),
+        None => Ok(None),
+    }
+}
+
+fn aqm(text: &str) -> Result<Aqm, &'static str> {
+    let all = [Aqm::CODEL, Aqm::DUALPI2];
+    all.into_iter().find(|aqm| aqm.name() == text).ok_or("codel or dualpi2")
+}
+
+fn is_cleared(text: &str) -> Result<bool, &'static str> {
+    match text {
+        "keep" => Ok(false),
+        "clear" => Ok(true),
+        _ => Err("keep or clear"),
+    }
 }
 
 fn shape(text: &str) -> Result<JitterShape, &'static str> {

@@ -17,7 +17,8 @@ fn every_key_sets_its_figure() {
     let config = parse(
         "loss=5%,delay=20ms,jitter=5ms,burst=10,dup=1%,reorder=2%,corrupt=0.1%,rate=10Mbit/s,\
          queue=100,mtu=1280,corrupt-undetected=0.1%,shape=normal,keep-order=no,reorder-by=30ms,\
-         queue-bytes=64KiB,partition=5s..7s+20s..never,mtu-from=5s,in-flight=1000",
+         queue-bytes=64KiB,partition=5s..7s+20s..never,mtu-from=5s,in-flight=1000,aqm=codel,\
+         aqm-target=7ms,aqm-interval=70ms,ecn=clear",
     );
     let expected = LinkConfig {
         delay: Duration::from_millis(20),
@@ -31,7 +32,13 @@ fn every_key_sets_its_figure() {
         corrupt: 0.001,
         corrupt_undetected: 0.001,
         rate_bits_per_s: Some(10_000_000),
+        trace: None,
         queue: QueueLimit { packets: 100, bytes: 65_536 },
+        aqm: Some(Aqm::CoDel {
+            target: Duration::from_millis(7),
+            interval: Duration::from_millis(70),
+        }),
+        ecn_clear: true,
         partitions: vec![
             Window { from: Time::from_millis(5_000), to: Time::from_millis(7_000) },
             Window { from: Time::from_millis(20_000), to: Time::NEVER },
@@ -50,7 +57,9 @@ fn every_key_sets_its_figure() {
 #[test]
 fn every_key_of_the_list_is_understood() {
     for key in KEYS {
-        let wants = Draft::default().set(key, "?").expect_err(key);
+        // Anything may be the name of a file.
+        let text = if key == "trace" { "cellular:?" } else { "?" };
+        let wants = Draft::default().set(key, text).expect_err(key);
         assert_ne!(wants, "a key with a meaning", "{key}");
     }
 }
@@ -80,6 +89,9 @@ fn the_text_is_short_for_round_figures() {
         "loss=5%,burst=26ms",
         "delay=1500us,gilbert=0.5%:10%:1%:80%,mtu=1280,mtu-from=5s",
         "reorder=25%,reorder-by=30ms,partition=500ms..5s+60s..never",
+        "rate=10Mbit/s,aqm=codel,ecn=clear",
+        "rate=10Mbit/s,aqm=codel,aqm-target=10ms,aqm-interval=200ms",
+        "trace=cellular:18446744073709551615,aqm=dualpi2,aqm-target=5ms",
     ] {
         assert_eq!(parse(text).to_string(), text);
     }
@@ -140,6 +152,18 @@ fn errors_say_what_is_wanted() {
         ("reorder=1%,reorder-by=0s", "reorder needs reorder-by above zero"),
         ("shape=pareto", "is not uniform or normal"),
         ("keep-order=maybe", "is not yes or no"),
+        ("aqm=codel", "aqm needs rate or trace beside it"),
+        ("rate=1Mbit/s,aqm=red", "aqm=red is not codel or dualpi2"),
+        ("rate=1Mbit/s,aqm-target=5ms", "aqm-target needs aqm beside it"),
+        ("rate=1Mbit/s,aqm-interval=5ms", "aqm-interval needs aqm=codel beside it"),
+        ("rate=1Mbit/s,aqm=dualpi2,aqm-interval=5ms", "aqm-interval is one of codel; leave it out"),
+        ("rate=1Mbit/s,aqm=codel,aqm-target=0ms", "aqm-target is 0ns; choose 1µs to 60s"),
+        ("rate=1Mbit/s,aqm=codel,aqm-interval=61s", "aqm-interval is 61s; choose"),
+        ("rate=1Mbit/s,trace=cellular:1", "leave one of them out"),
+        ("trace=", "trace= is not a file, or cellular:SEED"),
+        ("trace=cellular:-1", "cellular:-1 is not a file, or cellular:SEED"),
+        ("trace=cell.trace", "trace=cell.trace: no files are read here; choose cellular:SEED"),
+        ("ecn=ce", "ecn=ce is not keep or clear"),
     ] {
         let message = refused(text);
         assert!(message.contains(part), "{text}: {message}");
@@ -199,7 +223,21 @@ fn random_window(random: &mut Random) -> Window {
     Window { from: Time::from_nanos(from), to: Time::from_nanos(to) }
 }
 
+fn random_aqm(random: &mut Random) -> Option<Aqm> {
+    let (target, interval) = (random_time(random), random_time(random));
+    match random.below(4) {
+        0 => Some(Aqm::CoDel { target, interval }),
+        1 => Some(Aqm::DualPi2 { target }),
+        2 => Some(Aqm::CODEL),
+        _ => None,
+    }
+}
+
 fn random_config(random: &mut Random) -> LinkConfig {
+    let rate_bits_per_s = random.chance(0.7).then(|| 1 + random.below(LinkConfig::RATE_MAX));
+    let trace = rate_bits_per_s.is_none() && random.chance(0.5);
+    let trace = trace.then(|| TraceSource::Cellular { seed: random.next_u64() });
+    let has_queue = rate_bits_per_s.is_some() || trace.is_some();
     let mut ns = || Duration::from_nanos(1 + random.below(60_000_000_000));
     let (delay, jitter, reorder_by) = (ns(), ns(), ns());
     LinkConfig {
@@ -213,11 +251,14 @@ fn random_config(random: &mut Random) -> LinkConfig {
         reorder_by,
         corrupt: random.unit() / 2.0,
         corrupt_undetected: random.unit() / 1e9,
-        rate_bits_per_s: random.chance(0.7).then(|| 1 + random.below(LinkConfig::RATE_MAX)),
+        rate_bits_per_s,
+        trace,
         queue: QueueLimit {
             packets: random.below(1 << 20) as usize,
             bytes: random.below(1 << 30) as usize,
         },
+        aqm: random_aqm(random).filter(|_| has_queue),
+        ecn_clear: random.chance(0.5),
         partitions: (0..random.below(4)).map(|_| random_window(random)).collect(),
         mtu: random.chance(0.5).then(|| Mtu {
             from: Time::from_nanos(random.below(1 << 50)),
@@ -225,6 +266,32 @@ fn random_config(random: &mut Random) -> LinkConfig {
         }),
         in_flight_max: 1 + random.below(1 << 20) as usize,
     }
+}
+
+#[test]
+fn a_trace_in_a_file_is_read_by_whoever_has_files() {
+    let lines = |name: &str| match name {
+        "a b.trace" => Trace::parse("1\n2\n"),
+        "bad" => Trace::parse("1\n2\n1\n"),
+        _ => Err(TraceError::Unreadable { why: "no such file".to_owned() }),
+    };
+    let read = |text: &str| LinkConfig::parse_with(text, lines);
+    let config = read("trace= a b.trace ,aqm=codel,delay=20ms").unwrap();
+    let trace = config.trace.as_ref().map(TraceSource::trace).unwrap();
+    assert_eq!(trace.at_ms(), [1, 2]);
+    assert_eq!(config.to_string(), "delay=20ms,trace=a b.trace,aqm=codel");
+    assert_eq!(read(&config.to_string()), Ok(config));
+    for (text, part) in [
+        ("trace=bad", "link: trace=bad: line 3: 1 ms after 2 ms"),
+        ("trace=none", "link: trace=none: no such file"),
+        ("trace=none,rate=1Mbit/s", "leave one of them out"),
+        ("trace=none,delay=61s", "delay is 61s"),
+    ] {
+        let message = read(text).unwrap_err().to_string();
+        assert!(message.contains(part), "{text}: {message}");
+    }
+    let unread = |_: &str| -> Result<Trace, TraceError> { panic!("a file is read for this") };
+    assert!(LinkConfig::parse_with("trace=a,loss=2", unread).is_err());
 }
 
 #[test]

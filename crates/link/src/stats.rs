@@ -5,7 +5,7 @@
 //! ```text
 //!   sent + duplicated = delivered
 //!                     + lost_random + lost_burst + corrupted_detected + dropped_queue
-//!                     + dropped_partition + dropped_mtu + overflow
+//!                     + dropped_aqm + dropped_partition + dropped_mtu + overflow
 //!                     + in flight
 //! ```
 //!
@@ -41,6 +41,11 @@ pub struct LinkStats {
     pub corrupted_sent_on: u64,
     /// Dropped because the queue was full.
     pub dropped_queue: u64,
+    /// Dropped by the active queue management.
+    pub dropped_aqm: u64,
+    /// Marked CE by the active queue management; what came with that mark is not counted. Not a
+    /// drop.
+    pub marked: u64,
     /// Dropped because the link was cut.
     pub dropped_partition: u64,
     /// Dropped because they were too large.
@@ -63,6 +68,7 @@ impl LinkStats {
             + self.lost_burst
             + self.corrupted_detected
             + self.dropped_queue
+            + self.dropped_aqm
             + self.dropped_partition
             + self.dropped_mtu
             + self.overflow
@@ -76,6 +82,7 @@ impl LinkStats {
 
     pub(crate) fn count_drop(&mut self, reason: DropReason) {
         let counter = match reason {
+            DropReason::Aqm => &mut self.dropped_aqm,
             DropReason::Corrupted => &mut self.corrupted_detected,
             DropReason::LossBurst => &mut self.lost_burst,
             DropReason::LossRandom => &mut self.lost_random,

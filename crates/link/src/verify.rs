@@ -9,21 +9,28 @@
 //!                (no windows, no MTU)           jitter; and the record (`Fate`) against arrivals
 //!   hold-back    reorder only                   reorder rate, mean hold-back
 //!   saturated    rate and queue, in one burst   rate, length of the queue
+//!   trace        the trace, in one burst        what it carries in its first pass
+//!   standing     CoDel, a fifth too much sent   how often it drops
 //!   crowd        the bound on items in flight   the bound
 //!   rules        windows and MTU at their edges verdicts
 //! ```
+//!
+//! DualPI2 is in the first run only, in which nothing waits: what it does to a queue depends on who
+//! sends, and has no closed form.
 //!
 //! Tolerance: five standard errors, plus five events per number of items for rare ones (the second
 //! term of Bernstein's inequality); a right emulator exceeds it about once in two million figures.
 //! Rules, bounds and probabilities of 0 and 1 are exact. Everything is seen from outside: the
 //! arrivals count, and the emulator's own record has to agree with them, item by item.
 
+use crate::aqm::Aqm;
 use crate::carry::{Carry, Corruption};
 use crate::config::{ConfigError, LinkConfig, QueueLimit};
 use crate::engine::Link;
 use crate::fate::{Delivery, DropReason, Fate, Passage};
 use crate::model::{self, Moments};
 use crate::report::{Report, SIGMAS, Sample, share_tolerance};
+use crate::trace::{Trace, TraceSource};
 use dacapo_base::{Random, Time};
 use std::time::Duration;
 
@@ -31,6 +38,14 @@ use std::time::Duration;
 const ROUNDING_S: f64 = 2e-9;
 /// The length of a test item, bytes.
 const ITEM_LEN: usize = 1_000;
+/// Room for whatever is sent.
+const WIDE: QueueLimit =
+    QueueLimit { packets: LinkConfig::QUEUE_PACKETS_MAX, bytes: LinkConfig::QUEUE_BYTES_MAX };
+/// The shortest interval of CoDel that is looked at: of shorter ones whole nanoseconds are no
+/// hundredths any more.
+const STANDING_INTERVAL_MIN: Duration = Duration::from_millis(1);
+/// How many drops CoDel may be off in twenty intervals.
+const STANDING_TOLERANCE: f64 = 3.0;
 /// With fewer bursts the mean length says nothing.
 const BURST_COUNT_MIN: usize = 30;
 
@@ -66,6 +81,8 @@ pub fn verify_against(
     verify_saturated(&mut report, running, promised, random.fork())?;
     verify_crowd(&mut report, running, promised, random.fork())?;
     verify_rules(&mut report, running, promised, random.fork())?;
+    verify_trace(&mut report, running, promised, random.fork())?;
+    verify_standing(&mut report, running, promised, random.fork())?;
     Ok(report)
 }
 
@@ -122,7 +139,12 @@ struct Apart {
 
 impl Apart {
     fn run(config: &LinkConfig, random: Random, count: usize) -> Result<Self, ConfigError> {
-        let config = LinkConfig { partitions: Vec::new(), mtu: None, ..config.clone() };
+        let mut config = LinkConfig { partitions: Vec::new(), mtu: None, ..config.clone() };
+        // How long one waits for an opportunity is the trace's alone; and a copy waits for its
+        // original, for which a slow link may drop it.
+        if config.trace.take().is_some() || config.duplicate > 0.0 {
+            config.aqm = None;
+        }
         let spacing = spacing(&config);
         let mut link = Link::new(config, random)?;
         let mut seen = Self::default();
@@ -144,7 +166,7 @@ impl Apart {
         self.lost.push(lost.contains(&fate.item));
         self.copies += usize::from(fate.copy.is_some());
         self.eaten += usize::from(fate.item == Passage::Dropped(DropReason::Corrupted));
-        let held = matches!(fate.item, Passage::Arrives { held_back, .. } if !held_back.is_zero());
+        let held = fate.item.as_accepted().is_some_and(|(held_back, _)| !held_back.is_zero());
         for arrival in arrivals.iter().filter(|arrival| !arrival.copy) {
             self.altered += usize::from(arrival.item.altered);
             self.delays_s.push((arrival.delivered.since(arrival.sent).as_secs_f64(), held));
@@ -165,13 +187,20 @@ impl Apart {
 /// Whether exactly that arrived which the record says.
 fn agrees(fate: &Fate, arrivals: &[Delivery<Probe>]) -> bool {
     let said = [(Some(fate.item), false), (fate.copy, true)];
-    let arrived = said.iter().filter(|said| matches!(said.0, Some(Passage::Arrives { .. })));
+    let arrived = said.iter().filter_map(|(passage, copy)| {
+        let passage = (*passage)?;
+        passage.as_accepted().map(|(_, corrupted)| (passage, corrupted, *copy))
+    });
     arrived.clone().count() == arrivals.len()
-        && arrived.clone().all(|&(passage, copy)| {
+        && arrived.clone().all(|(passage, corrupted, copy)| {
             arrivals.iter().any(|arrival| {
-                let Some(Passage::Arrives { due, corrupted, .. }) = passage else { return false };
+                // When one comes that waits is not said.
+                let is_then = match passage {
+                    Passage::Arrives { due, .. } => arrival.delivered == due,
+                    _ => true,
+                };
                 arrival.copy == copy
-                    && arrival.delivered == due
+                    && is_then
                     && arrival.corrupted == corrupted
                     && arrival.item.altered == corrupted
             })
@@ -294,10 +323,8 @@ fn verify_saturated(
         in_flight_max: LinkConfig::IN_FLIGHT_MAX,
         ..LinkConfig::default()
     };
-    let wide =
-        QueueLimit { packets: LinkConfig::QUEUE_PACKETS_MAX, bytes: LinkConfig::QUEUE_BYTES_MAX };
     let count = report.count.min(10_000);
-    let (sent, last) = burst(LinkConfig { queue: wide, ..shaped.clone() }, random.fork(), count)?;
+    let (sent, last) = burst(LinkConfig { queue: WIDE, ..shaped.clone() }, random.fork(), count)?;
     let observed = (sent * ITEM_LEN * 8) as f64 / last.as_secs_f64();
     let configured = promised.rate_bits_per_s.map_or(f64::INFINITY, |rate| rate as f64);
     let rounding = observed * ROUNDING_S / last.as_secs_f64();
@@ -319,6 +346,78 @@ fn burst(config: LinkConfig, random: Random, count: usize) -> Result<(usize, Tim
     }
     let arrivals = std::iter::from_fn(|| link.poll_deliver(Time::NEVER));
     Ok(arrivals.fold((0, Time::ZERO), |(n, last), next| (n + 1, last.max(next.delivered))))
+}
+
+fn verify_trace(
+    report: &mut Report,
+    running: &LinkConfig,
+    promised: &LinkConfig,
+    random: Random,
+) -> Result<(), ConfigError> {
+    let Some(promise) = promised.trace.as_ref().map(TraceSource::trace) else { return Ok(()) };
+    // Up to the time of this opportunity; others may be at the same one.
+    let at_ms = promise.at_ms();
+    let number = at_ms.len().min(report.count);
+    let Some(&until_ms) = number.checked_sub(1).and_then(|last| at_ms.get(last)) else {
+        return Ok(());
+    };
+    // Those at 0 are gone when the first item is there, and come again when the trace ends.
+    let count = |from, to| at_ms.iter().filter(|ms| (from..=to).contains(*ms)).count();
+    let is_whole = at_ms.last() == Some(&until_ms);
+    let used = count(1, until_ms) + if is_whole { count(0, 0) } else { 0 };
+    let fitting = used * Trace::OPPORTUNITY_LEN / ITEM_LEN;
+    let only = LinkConfig {
+        rate_bits_per_s: running.rate_bits_per_s,
+        trace: running.trace.clone(),
+        queue: WIDE,
+        in_flight_max: LinkConfig::IN_FLIGHT_MAX,
+        ..LinkConfig::default()
+    };
+    let mut link = Link::new(only, random)?;
+    for _ in 0..=fitting {
+        let _ = link.handle_send(Time::ZERO, Probe::of(ITEM_LEN));
+    }
+    let until = Time::from_millis(until_ms.into());
+    let arrived = std::iter::from_fn(|| link.poll_deliver(until)).count();
+    report.add_exact("trace, items in its time", fitting as f64, arrived as f64);
+    Ok(())
+}
+
+/// A queue that stands because a fifth more is sent than leaves, whatever is dropped: CoDel drops
+/// by its law. Other laws of the one that runs are seen in the same time.
+fn verify_standing(
+    report: &mut Report,
+    running: &LinkConfig,
+    promised: &LinkConfig,
+    random: Random,
+) -> Result<(), ConfigError> {
+    let Some(Aqm::CoDel { target, interval }) = promised.aqm else { return Ok(()) };
+    // A longer wait than this takes more items than a test has.
+    if interval < STANDING_INTERVAL_MIN || target > interval * 10 {
+        return Ok(());
+    }
+    let service = interval / 100;
+    let rate = (ITEM_LEN as f64 * 8.0 / service.as_secs_f64()).ceil() as u64;
+    let only = LinkConfig {
+        rate_bits_per_s: Some(rate),
+        aqm: running.aqm,
+        queue: WIDE,
+        in_flight_max: LinkConfig::IN_FLIGHT_MAX,
+        ..LinkConfig::default()
+    };
+    let end = Time::ZERO + model::codel_first_drop(target, interval, service) + interval * 20;
+    let mut link = Link::new(only, random)?;
+    let mut now = Time::ZERO;
+    while now < end {
+        let _ = link.handle_send(now, Probe::of(ITEM_LEN));
+        while link.poll_deliver(now).is_some() {}
+        now += service * 5 / 6;
+    }
+    let expected = model::codel_drops(20.0);
+    let dropped = link.stats().dropped_aqm as f64;
+    // When it begins is known to a few items, in which it drops a few times at the end.
+    report.add("CoDel, drops of a standing queue", "", (expected, dropped), STANDING_TOLERANCE);
+    Ok(())
 }
 
 fn verify_crowd(

@@ -57,6 +57,12 @@ fn the_emulator_keeps_what_every_configuration_promises() {
         "in-flight=1000,delay=1s",
         "mtu=1280,mtu-from=5s,partition=5s..7s+20s..never,loss=1%",
         "mtu=1,partition=0s..1ns",
+        "rate=10Mbit/s,aqm=codel,loss=2%,delay=20ms",
+        "rate=10Mbit/s,aqm=codel,aqm-target=100ms,aqm-interval=20ms,corrupt=3%",
+        "rate=1bit/s,aqm=codel,aqm-target=1us,aqm-interval=60s,dup=10%",
+        "rate=10Mbit/s,queue=50,aqm=dualpi2,jitter=5ms,corrupt-undetected=5%,ecn=clear",
+        "trace=cellular:3,loss=1%,delay=5ms",
+        "trace=cellular:4,aqm=codel,queue=20",
         "loss=5%,delay=20ms,jitter=5ms,burst=10,dup=1%,reorder=2%,corrupt=0.1%,rate=10Mbit/s,\
          queue=100,mtu=1280,corrupt-undetected=0.1%,partition=1s..2s",
     ]
@@ -110,6 +116,20 @@ fn every_wrong_figure_is_seen_where_it_is_wrong() {
         ("perfect", "rate=10Mbit/s", "rate"),
         ("rate=10Mbit/s,queue=100", "rate=10Mbit/s,queue=101", "queue and transmitter"),
         ("in-flight=100", "in-flight=101", "in flight, most"),
+        ("rate=1Mbit/s", "rate=1Mbit/s,aqm=codel", "CoDel, drops of a standing queue"),
+        (
+            "rate=1Mbit/s,aqm=codel,aqm-interval=120ms",
+            "rate=1Mbit/s,aqm=codel",
+            "CoDel, drops of a standing queue",
+        ),
+        (
+            "rate=1Mbit/s,aqm=codel,aqm-target=20ms",
+            "rate=1Mbit/s,aqm=codel",
+            "CoDel, drops of a standing queue",
+        ),
+        ("rate=1Mbit/s,aqm=dualpi2", "rate=1Mbit/s,aqm=codel", "CoDel, drops of a standing queue"),
+        ("trace=cellular:1", "trace=cellular:2", "trace, items in its time"),
+        ("rate=10Mbit/s", "trace=cellular:2", "trace, items in its time"),
         ("partition=5s..7s", "partition=5s..6999999999ns", "wrong verdicts of rules"),
         ("mtu=1280", "mtu=1281", "wrong verdicts of rules"),
         ("mtu=1280,mtu-from=1s", "mtu=1280", "wrong verdicts of rules"),

@@ -195,7 +195,7 @@ pub struct Totals {
     pub reordered: u64,
     /// Datagrams that came altered.
     pub altered: u64,
-    /// Datagrams dropped by queues and black holes.
+    /// Datagrams dropped by queues, also by those who manage them, and by black holes.
     pub dropped: u64,
     /// The slowest set-up.
     pub slowest: Duration,
@@ -216,7 +216,7 @@ impl Totals {
             self.duplicated += link.duplicated;
             self.reordered += link.reordered;
             self.altered += link.corrupted_undetected;
-            self.dropped += link.dropped_queue + link.dropped_mtu;
+            self.dropped += link.dropped_queue + link.dropped_aqm + link.dropped_mtu;
         }
         self.slowest = self.slowest.max(outcome.stages.ready.unwrap_or_default());
     }

@@ -30,7 +30,8 @@ const NAME: &str = "pattern";
 pub struct Scenario {
     /// What everything random follows from.
     pub seed: u64,
-    /// The link, each way.
+    /// The link, each way. To one that manages its queue nothing is ECN-capable
+    /// ([`crate::Datagram`]), and [`Outcome::units`] does not say what it takes.
     pub link: LinkConfig,
     /// The graph, by the modules' names.
     pub graph: Vec<&'static str>,
@@ -126,6 +127,9 @@ fn bursts(mean_loss: f64, mean_burst_len: f64) -> Loss {
 pub struct UnitOnLink {
     /// Copies that arrive unaltered.
     pub arrives: u32,
+    /// Copies of which nobody knows yet whether they arrive: they were put into a queue with active
+    /// queue management, which says it when the transmitter takes them, and not unit by unit.
+    pub waits: u32,
     /// Datagrams sent.
     pub sent: u32,
 }
@@ -362,9 +366,11 @@ pub(crate) fn watch_units(
             let mut units = units.lock().unwrap_or_else(PoisonError::into_inner);
             let unit: &mut UnitOnLink = units.entry(u64::from_be_bytes(*number)).or_default();
             unit.sent += 1;
-            let passages = std::iter::once(&crossing.fate.item).chain(&crossing.fate.copy);
-            let whole = |it: &&Passage| matches!(it, Passage::Arrives { corrupted: false, .. });
-            unit.arrives += passages.filter(whole).count() as u32;
+            for passage in std::iter::once(&crossing.fate.item).chain(&crossing.fate.copy) {
+                let arrives = matches!(passage, Passage::Arrives { corrupted: false, .. });
+                unit.arrives += u32::from(arrives);
+                unit.waits += u32::from(matches!(passage, Passage::Waits { .. }));
+            }
         }
     });
 }

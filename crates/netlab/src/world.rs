@@ -34,6 +34,11 @@ const ROUNDS_MAX: usize = 10_000;
 pub struct NodeId(pub usize);
 
 /// A datagram on a link.
+///
+/// It has no congestion codepoint, because cores neither set nor read one: to a link it is
+/// [`dacapo_link::Ecn::NotEct`]. So a managed queue ([`LinkConfig::aqm`]) drops it where it would
+/// mark another one, `dualpi2` has all in its classic queue, nothing is ever counted as `marked`,
+/// and `ecn=clear` changes nothing.
 #[derive(Clone, Debug)]
 pub struct Datagram {
     /// Who sent it.

@@ -8,7 +8,7 @@
 
 use dacapo_base::seeds::{each_seed, number};
 use dacapo_netlab::mixed::{Totals, draw};
-use dacapo_netlab::trial::{check, run};
+use dacapo_netlab::trial::{EachWay, Outcome, Trial, check, run};
 use std::sync::{Mutex, PoisonError};
 
 const SEEDS: u64 = 500;
@@ -51,6 +51,34 @@ fn the_same_seed_gives_the_same_outcome() {
         assert_eq!(first.trace, again.trace, "seed {seed}");
         assert_eq!(first.delivered(), again.delivered(), "seed {seed}");
     }
+}
+
+/// A trial over links whose queue is managed and does not stay empty.
+fn managed(exact: bool) -> (Trial, Outcome) {
+    let link = "rate=1Mbit/s,delay=5ms,aqm=dualpi2,aqm-target=1ms".parse().unwrap();
+    let mut trial = Trial { exact, ..Trial::new(7, EachWay::both(link)) };
+    trial.flows[0].pattern.count = 500;
+    let outcome = run(&trial);
+    (trial, outcome)
+}
+
+#[test]
+fn what_a_managed_queue_drops_is_in_the_totals_and_nothing_is_marked() {
+    let (trial, outcome) = managed(false);
+    let mut totals = Totals::default();
+    totals.add(&trial, &outcome);
+    let links = [&outcome.links.to_participant, &outcome.links.to_creator];
+    let managed: u64 = links.iter().map(|link| link.dropped_aqm).sum();
+    let all: u64 = links.iter().map(|link| link.dropped()).sum();
+    assert!(managed > 0 && links.iter().all(|link| link.marked == 0), "{links:?}");
+    assert_eq!((totals.dropped, totals.lost + totals.dropped), (managed, all));
+}
+
+#[test]
+fn a_trial_over_a_managed_queue_cannot_be_exact() {
+    let (trial, outcome) = managed(true);
+    let refused = check(&trial, &outcome).unwrap_err();
+    assert!(refused.contains("leave out aqm, or exact"), "{refused}");
 }
 
 #[test]

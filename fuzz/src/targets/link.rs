@@ -1,8 +1,9 @@
-//! The configuration of an emulated link, as it stands on a command line or in a URL.
+//! The configuration of an emulated link, as it stands on a command line or in a URL, and traces in
+//! files.
 
 use crate::oracle;
 use dacapo_base::{Random, Time};
-use dacapo_link::{Link, LinkConfig};
+use dacapo_link::{Link, LinkConfig, Trace, TraceSource};
 use std::time::Duration;
 
 /// A configuration.
@@ -22,7 +23,7 @@ pub fn config(data: &[u8]) {
 
 /// A link that is valid carries, or says what became of what it does not.
 fn carry(config: LinkConfig) {
-    let link = Link::new(config, Random::from_number(1));
+    let link = Link::new(config, random());
     let mut link = link.expect("what was read is valid");
     let mut now = Time::from_millis(1);
     for len in [0, 1, 100, 1_500, 9_000] {
@@ -49,6 +50,41 @@ pub fn config_seeds() -> Vec<Vec<u8>> {
         "partition=5s..7s+20s..never,mtu=1280,mtu-from=5s",
         "delay=never",
         "loss=5%,loss=6%",
+        "rate=10Mbit/s,aqm=codel,aqm-target=5ms,aqm-interval=100ms,ecn=clear",
+        "trace=cellular:7,aqm=dualpi2,aqm-target=15ms",
+        "trace=a.trace,ecn=keep",
     ];
+    texts.iter().map(|text| text.as_bytes().to_vec()).collect()
+}
+
+/// A trace.
+pub fn trace(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    match oracle::bounded("a trace", text.len(), || Trace::parse(&text)) {
+        Ok(trace) => {
+            assert!(trace.at_ms().is_sorted() && !trace.duration().is_zero(), "{text:?}");
+            assert_eq!(Trace::parse(&trace.to_string()).as_ref(), Ok(&trace), "{text:?}");
+            let last = Time::ZERO + trace.duration() * 8;
+            let trace = Some(TraceSource::given("fuzz", trace));
+            let link = Link::new(LinkConfig { trace, ..LinkConfig::default() }, random());
+            let mut link = link.expect("what was read is valid");
+            // One opportunity in each pass is enough for these.
+            for len in [0, 1, 100, 1_500, 9_000] {
+                let _ = link.handle_send(Time::ZERO, vec![0xA5_u8; len]);
+            }
+            let arrived = std::iter::from_fn(|| link.poll_deliver(last)).count();
+            assert_eq!(arrived, 5, "{text:?}");
+        }
+        Err(error) => assert!(!error.to_string().chars().any(char::is_control), "{error}"),
+    }
+}
+
+fn random() -> Random {
+    Random::from_number(1)
+}
+
+/// One of everything, and one of each mistake.
+pub fn trace_seeds() -> Vec<Vec<u8>> {
+    let texts = ["0\n1\n1\n4\n", "1", "5\r\n86400000\r\n", "0\n", "7\n6\n", "1\n\n2\n", ""];
     texts.iter().map(|text| text.as_bytes().to_vec()).collect()
 }

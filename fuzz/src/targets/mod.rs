@@ -103,6 +103,8 @@ targets! {
         "units of messages with heads that lie, in any order: bounds hold, what is given was sent";
     "link_config" link::config seeds config_seeds up_to SHORT
         "the link emulator's configuration: what is printed reads back to the same link";
+    "link_trace" link::trace seeds trace_seeds up_to SHORT
+        "traces of a link: what is read is printed as the same lines, and what is sent arrives";
     "media_avi" avi::avi seeds avi_seeds up_to LONG
         "AVI files: index, pictures, sound";
     "media_wav" wav::wav seeds wav_seeds up_to LONG

@@ -2,7 +2,7 @@
 
 use super::{parse_duration, parse_place};
 use clap::{ArgGroup, Args};
-use dacapo::emulator::{LinkConfig, ParseError};
+use dacapo::emulator::{self, LinkConfig};
 use dacapo_sys::interface::Address;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -64,7 +64,7 @@ pub struct OverLink {
 }
 
 pub(super) fn parse_link(text: &str) -> Result<LinkConfig, String> {
-    text.parse().map_err(|error: ParseError| error.to_string())
+    emulator::parse_link(text).map_err(|error| error.to_string())
 }
 
 fn parse_addr(text: &str) -> Result<SocketAddr, String> {
@@ -109,6 +109,14 @@ mod tests {
         for wrong in ["10.0.0.1/24", "10.0.0.1,10.0.0.2", "10.0.0.1/33,10.0.0.2/24", "a/1,b/2"] {
             assert!(parse_addresses(wrong).is_err(), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn a_link_by_a_trace_is_read_and_one_without_a_file_says_which() {
+        let link = parse_link("trace=cellular:7,aqm=dualpi2").unwrap();
+        assert_eq!(link.to_string(), "trace=cellular:7,aqm=dualpi2");
+        let error = parse_link("trace=none/there.trace").unwrap_err();
+        assert!(error.starts_with("link: trace=none/there.trace: "), "{error}");
     }
 
     #[test]

@@ -36,6 +36,7 @@ fn is_of_network(error: &Error) -> bool {
 /// # Errors
 /// What broke, in words.
 pub fn check(trial: &Trial, outcome: &Outcome) -> Result<(), String> {
+    check_decided(trial, outcome)?;
     check_resolved(trial, outcome)?;
     check_reasons(trial, outcome)?;
     for (place, (plan, flow)) in trial.flows.iter().zip(&outcome.flows).enumerate() {
@@ -47,6 +48,18 @@ pub fn check(trial: &Trial, outcome: &Outcome) -> Result<(), String> {
     check_exact(trial, outcome)?;
     check_changes(outcome)?;
     check_left(outcome)
+}
+
+/// Whether it can be said at all what the link took, where that is asked for.
+fn check_decided(trial: &Trial, outcome: &Outcome) -> Result<(), String> {
+    if trial.exact && outcome.units.values().any(|unit| unit.waits > 0) {
+        return Err(
+            "a trial cannot be exact over a link with active queue management, which does \
+                    not say which units it drops: leave out aqm, or exact"
+                .into(),
+        );
+    }
+    Ok(())
 }
 
 fn is_clean(outcome: &Outcome) -> bool {

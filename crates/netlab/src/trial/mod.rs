@@ -149,7 +149,8 @@ impl FlowPlan {
 pub struct Trial {
     /// What everything random follows from.
     pub seed: u64,
-    /// The links at the beginning.
+    /// The links at the beginning. To those that manage their queue nothing is ECN-capable
+    /// ([`crate::Datagram`]).
     pub links: EachWay<LinkConfig>,
     /// The flows; changes of epoch are made in the first.
     pub flows: Vec<FlowPlan>,
@@ -162,7 +163,8 @@ pub struct Trial {
     /// Nothing but the usual end will do: it must be set up and end without an error.
     pub must_complete: bool,
     /// A unit that is not delivered must be one that the link took: for one flow over datagrams
-    /// with units that fit one, on links on which nothing comes later than `sequence` waits.
+    /// with units that fit one, on links on which nothing comes later than `sequence` waits, and
+    /// whose queues nobody manages: [`check`] refuses others.
     pub exact: bool,
     /// From this time after the flows run every unit that is sent must arrive: the faults are over.
     pub healed_after: Option<Duration>,

@@ -103,7 +103,10 @@ pub enum Ecn {
 }
 
 impl Ecn {
-    fn from_bits(traffic_class: u8) -> Option<Self> {
+    /// What the last two bits of a traffic class say; nothing where they are 00, which is not
+    /// ECN-capable.
+    #[must_use]
+    pub const fn from_bits(traffic_class: u8) -> Option<Self> {
         match traffic_class & 0b11 {
             0b01 => Some(Self::Ect1),
             0b10 => Some(Self::Ect0),
@@ -112,7 +115,9 @@ impl Ecn {
         }
     }
 
-    fn bits(self) -> u8 {
+    /// The two bits.
+    #[must_use]
+    pub const fn bits(self) -> u8 {
         match self {
             Self::Ect1 => 0b01,
             Self::Ect0 => 0b10,

@@ -13,10 +13,11 @@ use std::time::Duration;
 /// A counter that ends what was handed to a link, and its name.
 type Drop = (&'static str, fn(&LinkStats) -> u64);
 
-const DROPS: [Drop; 6] = [
+const DROPS: [Drop; 7] = [
     ("+ lost", |it| it.lost_random + it.lost_burst),
     ("+ corrupted", |it| it.corrupted_detected),
     ("+ queue full", |it| it.dropped_queue),
+    ("+ aqm", |it| it.dropped_aqm),
     ("+ cut", |it| it.dropped_partition),
     ("+ too long", |it| it.dropped_mtu),
     ("+ overflow", |it| it.overflow),
@@ -63,6 +64,10 @@ fn notes(stats: &PathStats) -> Vec<String> {
     let sent_on = both(|it| it.corrupted_sent_on);
     if sent_on > 0 {
         notes.push(format!("altered, and sent on with a wrong checksum: {sent_on}"));
+    }
+    let marked = both(|it| it.marked);
+    if marked > 0 {
+        notes.push(format!("marked as having met congestion (CE): {marked}"));
     }
     let moved = both(|it| it.reordered);
     if moved > 0 {
@@ -136,6 +141,8 @@ fn link_json(link: &LinkStats, in_flight: usize) -> Value {
         "corrupted_sent_on": link.corrupted_sent_on,
         "corrupted_undetected": link.corrupted_undetected,
         "dropped_queue": link.dropped_queue,
+        "dropped_aqm": link.dropped_aqm,
+        "marked": link.marked,
         "dropped_partition": link.dropped_partition,
         "dropped_mtu": link.dropped_mtu,
         "overflow": link.overflow,
@@ -180,6 +187,7 @@ mod tests {
             lost_burst: 20,
             corrupted_detected: 300,
             dropped_queue: 4_000,
+            dropped_aqm: 80_000_000,
             dropped_partition: 50_000,
             dropped_mtu: 600_000,
             overflow: 7_000_000,
