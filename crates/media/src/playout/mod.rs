@@ -12,6 +12,9 @@
 //!                            ^ at(m) = at(m0) + (m - m0) / s            m3 arrived late: skipped
 //! ```
 //!
+//! A sender's clock that goes up to 1,000 ppm faster or slower is followed without a jump: what is
+//! shown moves by 1 ms in a second at most.
+//!
 //! Verdicts: [`Verdict::Show`] at a time, [`Verdict::Late`] (its time is over, the previous
 //! picture stayed), [`Verdict::Early`] (further ahead than anybody should send),
 //! [`Verdict::Stale`] (of a generation before the newest one), [`Verdict::Duplicate`].
@@ -29,13 +32,14 @@
     clippy::arithmetic_side_effects
 )]
 
+mod drift;
 mod lateness;
 
 pub use lateness::{Lateness, LatenessStats};
 
-use std::time::Duration;
-
 use dacapo_base::Time;
+use drift::Drift;
+use std::time::Duration;
 
 /// How fast media time goes, and in which direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -144,6 +148,9 @@ pub struct PlayoutStats {
     pub duplicates: u64,
     /// Times that the map was made anew because arrivals did not fit it.
     pub resyncs: u64,
+    /// How much later media frames are shown than when the generation began, because the sender's
+    /// clock is slower or the way has become longer; negative for earlier. In nanoseconds.
+    pub moved_ns: i64,
     /// Arrival minus time of showing, of those in time (negative) and late (positive).
     pub lateness: LatenessStats,
 }
@@ -172,6 +179,7 @@ pub struct Playout {
     speed: Speed,
     generation: Option<u32>,
     anchor: Option<Anchor>,
+    drift: Drift,
     misfit_count: u32,
     /// The index that was last seen in each place, by its lowest bits.
     seen: [Option<u64>; Self::SEEN_COUNT],
@@ -191,6 +199,7 @@ impl Playout {
             config,
             generation: None,
             anchor: None,
+            drift: Drift::default(),
             misfit_count: 0,
             seen: [None; Self::SEEN_COUNT],
             stats: PlayoutStats::default(),
@@ -239,6 +248,7 @@ impl Playout {
         if is_newer {
             self.generation = Some(generation);
             self.anchor = None;
+            self.drift = Drift::default();
             self.misfit_count = 0;
             self.seen = [None; Self::SEEN_COUNT];
         }
@@ -247,8 +257,10 @@ impl Playout {
     /// Changes the speed from `now` on, without a jump: what is shown now stays where it is.
     pub fn set_speed(&mut self, now: Time, speed: Speed) {
         if let Some(anchor) = &mut self.anchor {
-            let passed = self.speed.media_ns(anchor.at.nanos_until(now));
-            *anchor = Anchor { at: now, media_ns: anchor.media_ns.wrapping_add_signed(passed) };
+            // By the map, which knows nothing of drift.
+            let at = moved(now, self.drift.moved_ns().saturating_neg());
+            let passed = self.speed.media_ns(anchor.at.nanos_until(at));
+            *anchor = Anchor { at, media_ns: anchor.media_ns.wrapping_add_signed(passed) };
         }
         self.speed = speed;
     }
@@ -256,11 +268,16 @@ impl Playout {
     /// When the media frame of that media time is shown; nothing before the first arrival.
     #[must_use]
     pub fn show_time(&self, media_time_ns: u64) -> Option<Time> {
+        let at = self.by_map(media_time_ns)?.saturating_add(i128::from(self.drift.moved_ns()));
+        Some(Time::from_nanos(u64::try_from(at.max(0)).unwrap_or(u64::MAX)))
+    }
+
+    /// When it is shown as far as no clock drifts, in nanoseconds.
+    fn by_map(&self, media_time_ns: u64) -> Option<i128> {
         let anchor = self.anchor?;
         let media_ns = media_time_ns.wrapping_sub(anchor.media_ns).cast_signed();
         let local_ns = self.speed.local_ns(media_ns);
-        let at = i128::from(anchor.at.as_nanos()).saturating_add(local_ns);
-        Some(Time::from_nanos(u64::try_from(at.max(0)).unwrap_or(u64::MAX)))
+        Some(i128::from(anchor.at.as_nanos()).saturating_add(local_ns))
     }
 
     /// The newest generation; nothing before the first arrival or jump.
@@ -272,7 +289,8 @@ impl Playout {
     /// What happened so far, over all generations.
     #[must_use]
     pub fn stats(&self) -> PlayoutStats {
-        PlayoutStats { lateness: self.lateness.stats(), ..self.stats.clone() }
+        let (moved_ns, lateness) = (self.drift.moved_ns(), self.lateness.stats());
+        PlayoutStats { moved_ns, lateness, ..self.stats.clone() }
     }
 
     fn is_seen(&mut self, index: u64) -> bool {
@@ -282,12 +300,20 @@ impl Playout {
 
     /// When to show it, by the map that there is or that it begins.
     fn time_of(&mut self, now: Time, media_ns: u64) -> Time {
-        self.show_time(media_ns).unwrap_or_else(|| self.anchor_at(now, media_ns))
+        if self.anchor.is_none() {
+            self.anchor_at(now, media_ns);
+        }
+        let by_map = self.by_map(media_ns).unwrap_or_default();
+        let budget = self.config.budget;
+        let transit = i128::from(after(now, budget).as_nanos()).saturating_sub(by_map);
+        self.drift.handle_arrival(now, clamp(transit), budget);
+        self.show_time(media_ns).unwrap_or(now)
     }
 
     fn anchor_at(&mut self, now: Time, media_ns: u64) -> Time {
         let at = after(now, self.config.budget);
         self.anchor = Some(Anchor { at, media_ns });
+        self.drift = Drift::default();
         self.misfit_count = 0;
         at
     }
@@ -336,6 +362,11 @@ impl Playout {
 #[allow(clippy::arithmetic_side_effects)]
 fn after(now: Time, wait: Duration) -> Time {
     now + wait
+}
+
+/// So many nanoseconds later, or earlier.
+fn moved(at: Time, by_ns: i64) -> Time {
+    Time::from_nanos(at.as_nanos().saturating_add_signed(by_ns))
 }
 
 fn clamp(value: i128) -> i64 {

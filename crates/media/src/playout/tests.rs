@@ -191,3 +191,91 @@ fn a_change_of_speed_keeps_what_is_shown_now() {
     assert_eq!(playout.show_time(5 * PICTURE_NS), Some(ms(300)));
     assert_eq!(playout.show_time(9 * PICTURE_NS), Some(ms(340)));
 }
+
+#[test]
+fn a_change_of_speed_keeps_what_is_shown_now_after_the_clocks_have_drifted() {
+    let mut playout = playout();
+    for index in 0..25 * 120 {
+        let longer = if index < 500 { 0 } else { 30 };
+        arrive(&mut playout, ms(40 * index + longer), 0, index);
+    }
+    assert!(playout.stats().moved_ns > 29_000_000);
+    let media_ns = 3_000 * PICTURE_NS;
+    let now = playout.show_time(media_ns).unwrap();
+    for permille in [2_000, -1_000, 500] {
+        playout.set_speed(now, Speed::from_permille(permille).unwrap());
+        assert_eq!(playout.show_time(media_ns), Some(now), "{permille}");
+    }
+}
+
+/// What becomes of an hour of 25 pictures a second whose sender's clock is so much faster.
+struct Drifted {
+    stats: PlayoutStats,
+    /// How long after the least arrival the last picture is shown.
+    hold: Duration,
+    /// The most by which the time between two pictures differs from 40 ms.
+    step: Duration,
+}
+
+#[allow(clippy::arithmetic_side_effects)]
+fn drifted(ppm: i64, jitter_ms: u64, seed: u64) -> Drifted {
+    let mut random = Random::from_number(seed);
+    let mut playout = playout();
+    let (mut last, mut step, mut hold) = (None, Duration::ZERO, Duration::ZERO);
+    for index in 0..25 * 3_600 {
+        // A clock that is 500 ppm faster says 40 ms when 39.98 have passed.
+        let sent = index as i64 * (40_000_000 - 40 * ppm);
+        let least = ms(5_000) + Duration::from_nanos(sent as u64);
+        let most = if index == 0 { 0 } else { jitter_ms * 1_000_000 };
+        let jitter = Duration::from_nanos(random.below(most + 1));
+        let Verdict::Show { at } = arrive(&mut playout, least + jitter, 7, index) else { continue };
+        if let Some(last) = last.replace(at) {
+            let between = Duration::from_nanos(at.as_nanos() - Time::as_nanos(last));
+            step = step.max(between.abs_diff(Duration::from_millis(40)));
+        }
+        hold = at.since(least);
+    }
+    Drifted { stats: playout.stats(), hold, step }
+}
+
+#[test]
+fn a_clock_that_is_wrong_by_500_ppm_is_followed_for_an_hour_without_a_jump() {
+    for (seed, ppm) in (0..).zip([500, -500, 100, -100, 0]) {
+        let it = drifted(ppm, 60, seed);
+        let stats = &it.stats;
+        assert_eq!((stats.shown, stats.late, stats.resyncs), (90_000, 0, 0), "{ppm} ppm");
+        assert!(it.step <= Duration::from_micros(100), "{ppm} ppm: {:?}", it.step);
+        let off = it.hold.abs_diff(Duration::from_millis(100));
+        assert!(off <= Duration::from_millis(12), "{ppm} ppm: {:?}", it.hold);
+        let drifted = Duration::from_nanos(3_600 * 1_000 * ppm.unsigned_abs());
+        let moved = Duration::from_nanos(stats.moved_ns.unsigned_abs());
+        assert!(moved.abs_diff(drifted) <= Duration::from_millis(12), "{ppm} ppm: {moved:?}");
+        assert!(ppm == 0 || (stats.moved_ns < 0) == (ppm > 0), "{ppm} ppm");
+    }
+}
+
+#[test]
+fn a_way_that_becomes_longer_takes_from_the_budget_and_gives_it_back() {
+    let mut playout = playout();
+    for index in 0..25 * 120 {
+        let longer = if index < 500 { 0 } else { 30 };
+        let now = ms(40 * index + longer + index % 7);
+        assert!(matches!(arrive(&mut playout, now, 0, index), Verdict::Show { .. }), "{index}");
+    }
+    let moved = playout.stats().moved_ns;
+    assert!((29_000_000..=31_000_000).contains(&moved), "{moved}");
+    // A pause is no time in which it could move.
+    let pause = ms(40 * 25 * 120 + 600_000);
+    playout.handle_arrival(pause, 0, 25 * 120 * PICTURE_NS + 600_000_000_000 - 500_000_000, 3_000);
+    assert!((moved - playout.stats().moved_ns).abs() <= 1_000_000);
+}
+
+#[test]
+fn few_media_frames_are_jitter_and_no_drift() {
+    let mut playout = playout();
+    for index in 0..600 {
+        let at = ms(1_000 * index + if index == 0 { 0 } else { 50 });
+        let verdict = playout.handle_arrival(at, 0, index * 1_000_000_000, index);
+        assert_eq!(verdict, Verdict::Show { at: ms(1_000 * index + 100) });
+    }
+}
