@@ -90,7 +90,7 @@ replays! {
     wire_record wire_message wire_graph wire_datagram wire_unit wire_headers wire_forms wire_text
     stream_end stream_listener shm_rings modules_up modules_way modules_sequence
     qos_session_file qos_attributes qos_units dacapo_words address dacapo_messages link_config
-    media_avi media_wav media_au media_mjpeg media_playout security_identity
+    link_trace media_avi media_wav media_au media_mjpeg media_playout security_identity
     core_datagram core_quic core_listener core_dialer agreement commands events
     xtp_packet xtp_engine xtp_label xtp_net_frames xtp_net_records safenet_service
 }

@@ -19,6 +19,23 @@ pub fn mtu_changed(with: &str, from: usize, to: usize) -> String {
     format!("the path to {with} takes datagrams of {to} bytes now (before: {from})")
 }
 
+/// The path does not carry what flows send that yield to nobody, or does again.
+pub fn held(with: &str, loss_ppm: u32, rate_bps: Option<u64>) -> String {
+    format!("the path to {with} {}", held_path(loss_ppm, rate_bps))
+}
+
+/// The same behind what names the path.
+pub fn held_path(loss_ppm: u32, rate_bps: Option<u64>) -> String {
+    let Some(rate_bps) = rate_bps else { return "carries again what is sent".to_owned() };
+    let (lost, rate) = (f64::from(loss_ppm) / 1e4, rate_bps as f64);
+    let rate = if rate < 1e6 {
+        format!("{:.0} kbit/s", rate / 1e3)
+    } else {
+        format!("{:.1} Mbit/s", rate / 1e6)
+    };
+    format!("lost {lost:.0} % in ten seconds: held to {rate} for now")
+}
+
 /// A flow is carried by another transport than was agreed.
 pub fn stood_in(flow: &str, transport: &str, reason: &str) -> String {
     format!("{flow} goes over {transport}, because {reason}")

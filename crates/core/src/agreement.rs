@@ -26,7 +26,7 @@ impl Agreement {
     /// What a flow begins with.
     pub fn new(graphs: &Graphs, offer: &FlowOffer) -> Self {
         let given = graphs.above(offer.transport, &offer.graph);
-        let asked = asked(&offer.attributes).filter(|property| given.contains(*property));
+        let asked = asked(&offer.attributes).filter(|property| gives(given, *property));
         let asked: Vec<Property> = asked.collect();
         let (transport, kept) = (offer.transport, Properties::of(&asked));
         Self { transport, kept }
@@ -38,12 +38,18 @@ impl Agreement {
     /// [`Code::Refused`] with what it would give up.
     pub fn admits(&self, graphs: &Graphs, graph: &GraphForm) -> Result<(), Error> {
         let given = graphs.above(self.transport, graph);
-        if let Some(lost) = self.kept.iter().find(|property| !given.contains(*property)) {
+        if let Some(lost) = self.kept.iter().find(|property| !gives(given, *property)) {
             let text = format!("the change gives up \"{lost}\", which was agreed");
             return Err(Error::new(Code::Refused, text));
         }
         Ok(())
     }
+}
+
+/// Whether what is given keeps a property: where nothing is lost the newest unit arrives, too.
+fn gives(given: Properties, property: Property) -> bool {
+    let is_more = property == Property::Newest && given.contains(Property::NoLoss);
+    is_more || given.contains(property)
 }
 
 /// Whether the other end, which proposes a graph, has said that it has its modules: it has all when
@@ -74,6 +80,7 @@ fn asked(attributes: &[AttributeForm]) -> impl Iterator<Item = Property> {
             key::CONFIDENTIALITY if level >= 2 => Some(Property::Confidentiality),
             key::AUTHENTICITY if level >= 3 => Some(Property::SourceAuthenticity),
             key::AUTHENTICITY if level == 2 => Some(Property::GroupAuthenticity),
+            key::NEWEST if level >= 1 => Some(Property::Newest),
             _ => None,
         }
     })
@@ -100,6 +107,7 @@ mod tests {
         assert_eq!(of(key::CONFIDENTIALITY, Some(2), None), Some(Property::Confidentiality));
         assert_eq!(of(key::AUTHENTICITY, Some(2), None), Some(Property::GroupAuthenticity));
         assert_eq!(of(key::AUTHENTICITY, Some(3), None), Some(Property::SourceAuthenticity));
+        assert_eq!(of(key::NEWEST, Some(1), None), Some(Property::Newest));
         assert_eq!(of(999, Some(9), Some(0)), None, "a key of a later version");
     }
 

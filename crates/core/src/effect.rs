@@ -11,7 +11,7 @@ use crate::events::CoreEvent;
 use crate::flow::{FlowOut, FlowSeen};
 use crate::ids::{FanOutId, PeerId, Place, SessionId};
 use dacapo_base::Address;
-use dacapo_path::ClockOffset;
+use dacapo_path::{ClockOffset, Held};
 use dacapo_wire::message::Message;
 use dacapo_wire::session::Join;
 use std::collections::VecDeque;
@@ -61,6 +61,8 @@ pub(crate) enum PeerNews {
     DataOpen,
     /// The path takes datagrams of this length now, and took these before.
     PathLen { from: Option<usize>, to: usize },
+    /// What no controller holds is held from now on, or no longer.
+    Held(Held),
     /// How its clock relates to ours.
     Clock(ClockOffset),
     /// Modules of its flows have seen something of the path to it.

@@ -84,6 +84,16 @@ pub enum CoreEvent {
         /// The longest now.
         to: usize,
     },
+    /// The path of a session does not carry what flows send that yield to nobody, so that they are
+    /// held to less; or it does again.
+    PathHeld {
+        /// The session.
+        session: SessionId,
+        /// What the path has lost in ten seconds, in millionths.
+        loss_ppm: u32,
+        /// What they are held to together, in bit/s; `None`: to nothing but their bounds.
+        rate_bps: Option<u64>,
+    },
     /// A flow is carried by another transport than was agreed, which gives it as much.
     Fallback {
         /// The session.

@@ -121,7 +121,7 @@ impl Graphs {
 
     /// What is kept above a graph.
     pub fn above(&self, transport: u16, graph: &GraphForm) -> Properties {
-        self.catalogue.above(transport, &to_graph(graph))
+        self.catalogue.above(transport, graph.modules())
     }
 
     pub fn build(
@@ -189,8 +189,7 @@ fn check_group(flow: &FlowOffer, transport: &TransportSpec) -> Result<(), Error>
 }
 
 /// A graph as it is on the wire, as the one that is checked and built.
-#[must_use]
-pub fn to_graph(form: &GraphForm) -> Graph {
+fn to_graph(form: &GraphForm) -> Graph {
     let node = |node: &dacapo_wire::graph::NodeForm| {
         let mut params = Params::new();
         node.params.iter().for_each(|(number, value)| params.set(*number, *value));

@@ -51,7 +51,6 @@ pub use control::{ControlCrypto, EndpointKeys};
 pub use engine::{Core, Forgets};
 pub use error::{Code, Error, Fault};
 pub use events::CoreEvent;
-pub use graphs::to_graph;
 pub use groups::GroupAsk;
 pub use ids::{PeerId, SessionId, StreamId};
 pub use labels::LABELS_MAX;

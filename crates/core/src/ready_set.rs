@@ -49,6 +49,7 @@ impl<K: Copy + Ord> Default for ReadySet<K> {
 
 impl<K: Copy + Ord> ReadySet<K> {
     /// Somebody new, who is awake, or somebody who was touched: true when that is news.
+    #[inline]
     pub fn wake(&mut self, key: K, idle: &mut Idle) -> bool {
         if std::mem::replace(&mut idle.is_awake, true) {
             return false;

@@ -102,6 +102,7 @@ impl<K: Copy + Ord, T> ReadyTable<K, T> {
     }
 
     /// The same for one who is awake, and was touched by it when `body` says so.
+    #[inline]
     pub fn ask<R>(&mut self, key: K, body: impl FnOnce(&mut T, &mut bool) -> R) -> Option<R> {
         let slot = self.all.get_mut(&key)?;
         Some(body(&mut slot.item, &mut slot.is_touched))

@@ -47,6 +47,9 @@ pub struct PathStatus {
     pub clock: Option<ClockOffset>,
     /// What controls what leaves, by its name; `none` when it has panicked.
     pub controller: &'static str,
+    /// What flows that yield to nobody are held to together, in bit/s, because the path does not
+    /// carry more.
+    pub held_bps: Option<u64>,
     /// Bytes of acknowledged flows that have left and of which nothing is known yet.
     pub in_flight_bytes: u64,
     /// What modules of the flows with it have seen so far, and what follows from that.
@@ -59,6 +62,7 @@ impl PathStatus {
             rtt: path.rtt(),
             clock: path.prober().map(|prober| *prober.offset()),
             controller: path.controller(),
+            held_bps: path.held_bps(),
             in_flight_bytes: path.in_flight_bytes(),
             estimates: *path.estimates(),
         }

@@ -60,3 +60,13 @@ pub enum Payload {
     /// A packet or train in the core's pool; give it back through [`crate::Core::transmitted`].
     Packet(Packet),
 }
+
+impl Payload {
+    /// In bytes, of all segments together.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Packet(packet) => packet.payload_len(),
+        }
+    }
+}

@@ -5,9 +5,10 @@
 
 mod media;
 
-use dacapo::Plan;
 use dacapo::access::Speed;
+use dacapo::attributes::AttributeKey;
 use dacapo::plan::{Assumptions, FlowExplanation, PlanErrors};
+use dacapo::{Attributes, Plan};
 use dacapo_media::TestMovie;
 use dacapo_wire::medium::Medium;
 use dacapo_wire::session::Direction;
@@ -462,6 +463,39 @@ fn card(rest: &str) -> String {
          source = {{ test = \"movie\", stream = \"video\" }}\n\
          attributes = {{ integrity = \"checked\", order = \"ordered\" }}\n{rest}\n"
     )
+}
+
+/// The test card's pictures and sound over a path of this rate.
+fn over(rate: &str) -> Result<Plan, String> {
+    let flow = |stream: &str| {
+        format!(
+            "[[flow]]\nname = \"{stream}\"\nfrom = \"creator\"\nplayout = \"100 ms\"\n\
+             source = {{ test = \"movie\", stream = \"{stream}\", duration = \"1 s\" }}\n"
+        )
+    };
+    let path = format!("[path]\nrate = \"{rate}\"\nloss = \"0%\"");
+    let flows = flow("video") + &flow("audio");
+    let text = format!("[session]\nname = \"s\"\n{path}\n{flows}");
+    Plan::parse(&text, "s.toml", &Assumptions::default()).map_err(|errors| errors.to_string())
+}
+
+#[test]
+fn flows_that_fit_alone_and_not_together_are_refused_with_what_each_takes() {
+    assert!(over("8 Mbit/s").is_ok());
+    let error = over("5 Mbit/s").map(|_| ()).unwrap_err();
+    let told = "s.toml:12: flow[1]: what the creator sends takes 5.8";
+    assert!(error.contains(told), "{error}");
+    assert!(error.contains("(video 4.2") && error.contains("audio 1.5"), "{error}");
+    assert!(error.contains("and the path is assumed to carry 5 Mbit/s; allowed: less throughput"));
+}
+
+#[test]
+fn what_a_participant_asks_besides_is_not_more_than_the_path_carries() {
+    let plan = over("12 Mbit/s").unwrap();
+    let asked = |rate| Attributes::default().min(AttributeKey::Throughput, rate);
+    assert!(plan.explain_for(&asked(5_000_000)).is_ok());
+    let error = plan.explain_for(&asked(8_000_000)).unwrap_err().to_string();
+    assert!(error.contains("what the creator sends takes 16."), "{error}");
 }
 
 #[test]

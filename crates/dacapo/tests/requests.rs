@@ -129,7 +129,7 @@ fn chosen_of_secrets(attributes: Attributes) -> String {
     let path = PathAssumption::default().path();
     let units =
         Units { len_mean: 200, len_max: 200, per_ks: 100_000, divisible: false, is_paced: true };
-    let setting = Setting { path, units, bound_bps: 0, useful_ns: u64::MAX, deadline_ns: u64::MAX };
+    let setting = Setting::new(path, units);
     let attributes = attributes.min(AttributeKey::Confidentiality, level::CONFIDENTIALITY_REQUIRED);
     let request = Asked::new(attributes, setting, Use::Handed);
     // Not over what is for processes of one host.
@@ -146,20 +146,58 @@ fn what_asks_for_no_packet_twice_gets_dedup_and_with_order_sequence() {
     assert_eq!(chosen_of_secrets(ordered), "own ! sequence ! udp");
 }
 
+/// The graph of a flow whose session file names this module, or why there is none.
+fn planned(module: &str, attributes: &str) -> Result<String, String> {
+    let text = format!(
+        "[session]\nname = \"s\"\n[[flow]]\nname = \"data\"\nfrom = \"creator\"\n\
+         source = {{ raw = true }}\nunit_max = \"200 B\"\ngraph = [\"{module}\"]\n\
+         transport = \"udp\"\n[flow.attributes]\nframe_rate = \"50 /s\"\n{attributes}\n"
+    );
+    let plan = Plan::parse(&text, "s", &Assumptions::default());
+    plan.map(|plan| plan.explain().remove(0).explanation.graph).map_err(|it| it.to_string())
+}
+
+#[test]
+fn the_newest_unit_by_name_keeps_order_and_does_not_count_as_no_loss() {
+    assert_eq!(planned("latest", "order = \"ordered\""), Ok("latest ! udp".to_owned()));
+    let refused = planned("latest", "loss = \"0\"").unwrap_err();
+    assert!(refused.contains("loss"), "{refused}");
+}
+
 #[test]
 fn the_sum_that_udp_has_does_not_count_as_integrity_where_it_is_named() {
-    let planned = |module: &str, attributes: &str| {
-        let text = format!(
-            "[session]\nname = \"s\"\n[[flow]]\nname = \"data\"\nfrom = \"creator\"\n\
-             source = {{ raw = true }}\nunit_max = \"200 B\"\ngraph = [\"{module}\"]\n\
-             transport = \"udp\"\n[flow.attributes]\nframe_rate = \"50 /s\"\n{attributes}\n"
-        );
-        let plan = Plan::parse(&text, "s", &Assumptions::default());
-        plan.map(|plan| plan.explain().remove(0).explanation.graph).map_err(|it| it.to_string())
-    };
     let checked = "integrity = \"checked\"";
     assert_eq!(planned("sum16", ""), Ok("sum16 ! udp".to_owned()));
     assert_eq!(planned("xxh3", checked), Ok("xxh3 ! udp".to_owned()));
     let refused = planned("sum16", checked).unwrap_err();
     assert!(refused.contains("integrity"), "{refused}");
+}
+
+/// What becomes of a flow over `quic` with this graph that asks for so much confidentiality.
+fn planned_of_secrets(graph: &str, asked: &str) -> Result<String, String> {
+    let text = format!(
+        "[session]\nname = \"s\"\n[[flow]]\nname = \"data\"\nfrom = \"creator\"\n\
+         source = {{ raw = true }}\nunit_max = \"200 B\"\ngraph = [{graph}]\n\
+         transport = \"quic\"\n[flow.attributes]\nframe_rate = \"50 /s\"\n\
+         confidentiality = \"{asked}\"\n"
+    );
+    let plan = Plan::parse(&text, "s", &Assumptions::default());
+    plan.map(|plan| plan.explain().remove(0).explanation.graph).map_err(|it| it.to_string())
+}
+
+#[test]
+fn what_must_be_secret_is_compressed_only_where_its_units_are_said_to_be_trusted() {
+    for module in ["lz4", "zstd"] {
+        assert_eq!(planned(module, ""), Ok(format!("{module} ! udp")));
+        let named = format!("\"{module}\"");
+        let refused = planned_of_secrets(&named, "required").unwrap_err();
+        assert!(refused.contains("confidentiality"), "{refused}");
+        let untrusted = format!("{{ module = \"{module}\", trusted = 0 }}");
+        assert!(planned_of_secrets(&untrusted, "required").is_err());
+        let trusted = format!("{{ module = \"{module}\", trusted = 1 }}");
+        let both = [(named, "preferred"), (trusted, "required")];
+        for (graph, asked) in both {
+            assert_eq!(planned_of_secrets(&graph, asked), Ok(format!("{module} ! quic")));
+        }
+    }
 }

@@ -20,8 +20,10 @@ use dacapo_wire::session::Direction;
 use lab::Lab;
 use media::Folder;
 use sha2::{Digest, Sha256};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// What a transfer came to.
 struct Outcome {
@@ -265,6 +267,64 @@ fn of_a_transport_stream_that_comes_later_than_its_deadline_nothing_is_written()
     assert!(ledger.closes() && ledger.sent > 40 && ledger.late == ledger.sent, "{ledger:?}");
     assert_eq!(receiver.error.unwrap(), "nothing came in time: all of it was lost or late");
     assert_eq!(std::fs::read(&path).unwrap(), b"");
+}
+
+/// A live transport stream that is written to its pipe in pieces, one every so often.
+struct Broadcast {
+    source: FileSource,
+    pipe: Option<std::io::PipeWriter>,
+    pieces: std::collections::VecDeque<Vec<u8>>,
+    every: Duration,
+    next: Option<Time>,
+}
+
+impl Source for Broadcast {
+    fn poll_unit(&mut self, now: Time, unit: &mut UnitWriter<'_>) -> SourcePoll {
+        while *self.next.get_or_insert(now + Duration::from_millis(500)) <= now {
+            self.next = self.next.map(|at| at + self.every);
+            match (self.pieces.pop_front(), &mut self.pipe) {
+                (Some(piece), Some(pipe)) => pipe.write_all(&piece).unwrap(),
+                _ => self.pipe = None,
+            }
+        }
+        self.source.poll_unit(now, unit)
+    }
+}
+
+/// Sends so many packets in pieces of so many bytes, and says how many units those were.
+fn broadcast(packets: u32, piece: usize, every: Duration) -> (u64, bool) {
+    let attributes = Attributes::new().max(AttributeKey::Deadline, 150_000_000);
+    let (_folder, out) = folders(&format!("pieces-{piece}-{}", every.as_micros()));
+    let (reader, writer) = std::io::pipe().unwrap();
+    let from = std::fs::File::from(std::os::fd::OwnedFd::from(reader));
+    let input = Input::Stream { name: "live.ts".into(), from };
+    let (source, ..) = FileSource::new(vec![input], false);
+    let source = source.of_mpegts().live(Duration::from_millis(150));
+    let content = mpegts(packets);
+    // The first piece is no whole number of packets, and so none of the units ends with a piece.
+    let pieces = [&content[..500]].into_iter().chain(content[500..].chunks(piece));
+    let pieces = pieces.map(<[u8]>::to_vec).collect();
+    let source = Broadcast { source, pipe: Some(writer), pieces, every, next: None };
+    let path = out.join("out.ts");
+    let file = std::fs::File::create(&path).unwrap();
+    let place = Box::new(move || Place::Live(file.try_clone().unwrap()));
+    let (ledger, ..) =
+        transfer_to((1, "delay=5ms"), &attributes, Box::new(source), MPEGTS_UNIT_LEN_MAX, place);
+    assert!(ledger.closes() && ledger.late == 0, "{ledger:?}");
+    (ledger.sent, std::fs::read(&path).unwrap() == content)
+}
+
+#[test]
+fn packets_of_a_live_transport_stream_wait_for_others_that_fill_their_unit_and_not_for_long() {
+    // Beside the units with packets three begin it and three end it.
+    let (sent, is_whole) = broadcast(700, 1_316, Duration::from_micros(2_400));
+    assert!(is_whole && (106..=108).contains(&sent), "{sent} units of seven packets");
+    // One packet every 2 ms: 6 ms, to the next look 2 ms later.
+    let (sent, is_whole) = broadcast(300, 188, Duration::from_millis(2));
+    assert!(is_whole && (75..=110).contains(&sent), "{sent} units of three or four packets");
+    // One every 20 ms waits for nothing.
+    let (sent, is_whole) = broadcast(60, 188, Duration::from_millis(20));
+    assert!(is_whole && (60..=68).contains(&sent), "{sent} units of one packet");
 }
 
 #[test]

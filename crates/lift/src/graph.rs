@@ -36,15 +36,7 @@ impl Params {
         let Some(number) = spec.params.iter().position(|param| param.name == name) else {
             return 0;
         };
-        self.value_at(spec, number as u16)
-    }
-
-    /// The value of parameter `number`: as set, or its default; 0 for one that is not there.
-    #[must_use]
-    pub fn value_at(&self, spec: &ModuleSpec, number: u16) -> u64 {
-        let Some(param) = spec.params.get(usize::from(number)) else { return 0 };
-        let set = self.values.iter().find(|(known, _)| *known == number);
-        set.map_or(param.default, |(_, value)| *value)
+        spec.value_of(&self.values, number as u16)
     }
 }
 
@@ -156,12 +148,16 @@ impl Catalogue {
         spec.map_or(Properties::NONE, |spec| Properties::of(spec.properties))
     }
 
-    /// What holds above a graph on a transport; modules that nobody knows change nothing.
+    /// What holds above the modules of a graph on a transport, each by its number and the values
+    /// of its parameters; those that nobody knows change nothing.
     #[must_use]
-    pub fn above(&self, transport: u16, graph: &Graph) -> Properties {
-        let nodes = graph.nodes.iter().rev();
-        let known = nodes.filter_map(|node| Some((self.by_id(node.module)?.spec, &node.params)));
-        known.fold(self.below(transport), |below, (spec, params)| spec.above(params, below))
+    pub fn above<'a>(
+        &self,
+        transport: u16,
+        modules: impl DoubleEndedIterator<Item = (u16, &'a [(u16, u64)])>,
+    ) -> Properties {
+        let known = modules.rev().filter_map(|(id, values)| Some((self.by_id(id)?.spec, values)));
+        known.fold(self.below(transport), |below, (spec, values)| spec.above(values, below))
     }
 
     /// The same without the modules and transports that `keep` does not want.

@@ -254,7 +254,7 @@ fn check_requirements(
         if let Some(&property) = missing {
             topmost = Err(Illegal::Missing { node, module, property });
         }
-        given = module.above(&graph.nodes[node].params, given);
+        given = module.above(graph.nodes[node].params.values(), given);
     }
     topmost
 }

@@ -57,7 +57,7 @@ pub use service::{Cost, Figures, PPB, Path, Properties, Service, Setting, Units}
 pub use signals::{MESSAGES_PER_SECOND, NOTES_MAX, Note, OPEN_MAX, ToPeer, Told};
 pub use spec::TransportSpec;
 pub use spec::{
-    FlowPort, ModuleSpec, ParamSpec, ParamUnit, PortProtocol, Property, Setup, Stratum,
+    FlowPort, ModuleSpec, ParamSpec, ParamUnit, PortProtocol, Property, Setup, Stratum, TRUSTED,
 };
 pub use touch::{TOUCHED, Touch};
 pub use verdict::{DropReason, Verdict};

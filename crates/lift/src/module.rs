@@ -45,8 +45,9 @@ impl std::error::Error for ControlError {}
 /// 4. Effects go through [`Cx`], apply after the call, and are merged in slot order: what was
 ///    emitted during a slot's call goes before the slot's own packet.
 /// 5. `down` adds exactly `spec().head` and `spec().tail` bytes to every segment, and the peer's
-///    `up` removes them; what goes on with another size otherwise is told ([`Cx::resized`]): the
-///    runner counts a batch once and reckons on from module to module.
+///    `up` removes them; one of [`crate::Stratum::Compress`] may make fewer bytes and segments of a
+///    unit, never more. What goes on with another size is told ([`Cx::resized`]): the runner counts
+///    a batch once and reckons on from module to module.
 /// 6. Time and randomness come from [`Cx`] only.
 /// 7. Bytes from a peer never panic: they are a counted drop. A module that panics ends its graph
 ///    and so its flow ([`crate::Runner::failure`]): nothing of it is called any more but `flush`.

@@ -176,9 +176,21 @@ pub struct Setting {
     /// How old a unit may be when it is handed over, in ns, where a module has to see to that;
     /// `u64::MAX` where nobody asks for it.
     pub deadline_ns: u64,
+    /// The newest unit is to arrive, whatever becomes of those that it replaces.
+    pub is_newest: bool,
 }
 
+/// How much of its rate a flow with a deadline can use, in per cent.
+const USED_IN_TIME: u64 = 98;
+
 impl Setting {
+    /// This path and these units, and nothing asked of them: no bound, no deadline.
+    #[must_use]
+    pub const fn new(path: Path, units: Units) -> Self {
+        let never = u64::MAX;
+        Self { path, units, bound_bps: 0, useful_ns: never, deadline_ns: never, is_newest: false }
+    }
+
     /// How much later than from below by itself something may come and be of use, in ns.
     #[must_use]
     pub fn spare_ns(&self, below: &Figures) -> u64 {
@@ -194,10 +206,26 @@ impl Setting {
         self.useful_ns.saturating_sub(taken)
     }
 
+    /// The rate that the flow is held to or the path has, whichever is less, in bit/s.
+    #[must_use]
+    pub fn rate_bps(&self) -> u64 {
+        let bound = if self.bound_bps == 0 { u64::MAX } else { self.bound_bps };
+        bound.min(self.path.rate_bps)
+    }
+
+    /// How much of a rate the flow can use: where it has a deadline and takes nearly all, a packet
+    /// more waits for long, and all behind it.
+    #[must_use]
+    pub fn used_bps(&self, rate_bps: u64) -> u64 {
+        if self.deadline_ns == u64::MAX {
+            return rate_bps;
+        }
+        rate_bps / 100 * USED_IN_TIME + rate_bps % 100 * USED_IN_TIME / 100
+    }
+
     /// How long a mean unit takes at the rate of the flow, in ns.
     fn unit_ns(&self) -> u64 {
-        let bound = if self.bound_bps == 0 { u64::MAX } else { self.bound_bps };
-        let rate = u128::from(bound.min(self.path.rate_bps).max(1));
+        let rate = u128::from(self.rate_bps().max(1));
         let bits = u128::from(self.units.len_mean) * 8;
         u64::try_from(bits * 1_000_000_000 / rate).unwrap_or(u64::MAX)
     }

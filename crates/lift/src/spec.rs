@@ -15,8 +15,7 @@ use std::fmt;
 pub enum Stratum {
     /// Traffic shaping and priorities of whole units.
     Shape,
-    /// Fewer bytes per unit. There is no such module: units are laid out as segments before they
-    /// enter a graph, and rule 5 of [`crate::Module`] holds each to its head and tail.
+    /// Fewer bytes per unit: it lays a unit out anew, in fewer segments of the same length.
     Compress,
     /// Units become packets of the path's size, and packets units.
     Segment,
@@ -68,11 +67,13 @@ pub enum Property {
     WayBack,
     /// What comes later than its deadline is not handed over.
     Timely,
+    /// A unit arrives that no newer one replaces.
+    Newest,
 }
 
 impl Property {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Boundaries,
         Self::Order,
         Self::NoDuplicates,
@@ -85,6 +86,7 @@ impl Property {
         Self::CongestionControl,
         Self::WayBack,
         Self::Timely,
+        Self::Newest,
     ];
 }
 
@@ -103,6 +105,7 @@ impl fmt::Display for Property {
             Self::CongestionControl => "congestion control",
             Self::WayBack => "a way back",
             Self::Timely => "nothing late",
+            Self::Newest => "the newest unit",
         })
     }
 }
@@ -139,6 +142,11 @@ pub struct ParamSpec {
     /// does; the value follows as a u64.
     pub control: Option<u8>,
 }
+
+/// The name of the parameter, 0 or 1, by which a session file says that nobody but those who may
+/// read a flow has a say in what its units are: what else a module gives away of them by their
+/// lengths it then does not ([`ModuleSpec::takes_away`]).
+pub const TRUSTED: &str = "trusted";
 
 /// The static facts of a module.
 #[derive(Clone, Copy, Debug)]
@@ -230,18 +238,38 @@ impl ModuleSpec {
         name.map_or_else(|| code.to_string(), |name| (*name).to_owned())
     }
 
-    /// What it gives with these parameters.
+    /// The value of parameter `number` among those that are set, or its default; 0 for one that is
+    /// not there.
     #[must_use]
-    pub fn gives(&self, params: &Params) -> Properties {
+    pub fn value_of(&self, values: &[(u16, u64)], number: u16) -> u64 {
+        let Some(param) = self.params.get(usize::from(number)) else { return 0 };
+        let set = values.iter().find(|(known, _)| *known == number);
+        set.map_or(param.default, |(_, value)| *value)
+    }
+
+    /// What it gives with these values of its parameters.
+    #[must_use]
+    pub fn gives(&self, values: &[(u16, u64)]) -> Properties {
         let given = Properties::of(self.provides);
-        let is_ordered = self.orders.is_some_and(|it| params.value_at(self, it) != 0);
+        let is_ordered = self.orders.is_some_and(|it| self.value_of(values, it) != 0);
         if is_ordered { given.with(Properties::of(&[Property::Order])) } else { given }
     }
 
-    /// What holds above the module with these parameters, from what holds below.
+    /// What it takes away with these values of its parameters: where [`TRUSTED`] is set, not
+    /// confidentiality.
     #[must_use]
-    pub fn above(&self, params: &Params, below: Properties) -> Properties {
-        below.without(Properties::of(self.takes)).with(self.gives(params))
+    pub fn takes_away(&self, values: &[(u16, u64)]) -> Properties {
+        let taken = Properties::of(self.takes);
+        let trusted = self.params.iter().position(|param| param.name == TRUSTED);
+        let is_trusted = trusted.is_some_and(|it| self.value_of(values, it as u16) != 0);
+        let spared = Properties::of(if is_trusted { &[Property::Confidentiality] } else { &[] });
+        taken.without(spared)
+    }
+
+    /// What holds above the module with these values of its parameters, from what holds below.
+    #[must_use]
+    pub fn above(&self, values: &[(u16, u64)], below: Properties) -> Properties {
+        below.without(self.takes_away(values)).with(self.gives(values))
     }
 
     /// The values of the parameters that are tried above this service: those that its profile
@@ -275,7 +303,7 @@ impl ModuleSpec {
         }
         let mut figures = self.profile.figures(params, setting, below);
         figures.rate_bps = share(figures.rate_bps, room, below.payload_len_max);
-        let properties = self.above(params, below.properties);
+        let properties = self.above(params.values(), below.properties);
         Some(Service { properties, payload_len_max: room, figures })
     }
 }
@@ -402,6 +430,23 @@ pub struct Setup {
     pub tail_below: usize,
     /// The largest unit of the flow in bytes, framing included.
     pub unit_len_max: usize,
+}
+
+impl Setup {
+    /// The bytes that the modules above add to every segment.
+    #[must_use]
+    pub fn added_above(&self) -> usize {
+        let Layout { head, tail, .. } = self.layout;
+        head.saturating_sub(self.head_below) + tail.saturating_sub(self.tail_below)
+    }
+
+    /// The most bytes of a unit here: with what the modules above add to every segment, however
+    /// short the path makes these.
+    #[must_use]
+    pub fn unit_len_max_here(&self) -> usize {
+        let segments = self.unit_len_max.div_ceil(SEGMENT_LEN_MIN).max(1);
+        self.unit_len_max.saturating_add(segments.saturating_mul(self.added_above()))
+    }
 }
 
 /// `rate` less the part of each packet that headers take.

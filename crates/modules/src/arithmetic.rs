@@ -49,6 +49,20 @@ pub(crate) fn unit_bytes(units: &Units) -> u64 {
     u64::from(units.len_mean).saturating_add(UNIT_HEAD)
 }
 
+/// How much of what a flow may send is payload, at least, in per cent.
+const OF_PAYLOAD: u64 = 96;
+
+/// How many packets more for every so many fit into what the flow may send; without a bound where
+/// its units already fill that, or nobody bounds it: there its load says nothing.
+pub(crate) fn room_for(packets: u64, setting: &Setting) -> u64 {
+    let load = ratio(setting.units.per_ks, unit_bytes(&setting.units).saturating_mul(8), 1_000);
+    let may = part(setting.used_bps(setting.rate_bps()), OF_PAYLOAD, 100);
+    match may.checked_sub(load) {
+        None => u64::MAX,
+        Some(more) => part(packets, more, load).max(1),
+    }
+}
+
 /// How many packets a mean unit takes, of which each has this room.
 pub(crate) fn packets_per_unit(units: &Units, room: u32) -> u64 {
     unit_bytes(units).div_ceil(u64::from(room.max(1))).max(1)
@@ -60,6 +74,18 @@ pub(crate) fn packets_in(units: &Units, room: u32, time_ns: u64) -> u64 {
     // 1,000 s are 10^12 ns.
     let count = per_ks.saturating_mul(u128::from(time_ns)) / 1_000_000_000_000;
     u64::try_from(count).unwrap_or(u64::MAX).max(1)
+}
+
+/// The chance that a run of losses goes on with the next packet, in ppb.
+pub(crate) fn goes_on(path: &Path) -> u64 {
+    let burst = path.burst_milli.max(1_000);
+    ratio(PPB, burst - 1_000, burst)
+}
+
+/// The time from one unit to the next, in ns.
+pub(crate) fn unit_apart_ns(units: &Units) -> u64 {
+    // 1,000 s are 10^12 ns.
+    ratio(1, 1_000_000_000_000, units.per_ks)
 }
 
 /// How far packets are apart on average, in ns, at least 1: for datagrams that are full, the fewest

@@ -1,15 +1,18 @@
 //! C-modules: one protocol mechanism each, a folder per protocol function.
 //!
 //! ```text
+//!   compression/   lz4, zstd  units in fewer bytes
 //!   segmentation/  segment    units <-> packets of the path's size
 //!   timeliness/    use-by     what is too old is not handed over
 //!   ordering/      sequence   order, duplicates and loss of packets
 //!   duplicates/    dedup      each packet once, as they come
 //!   retransmission/ arq-nak   what is missing is asked for, while it can come in time
 //!                   arq-sr    what is not acknowledged is sent again until it is
+//!                   latest    the same of the newest unit, and of no other
 //!   redundancy/    repeat     every packet again, against losses
 //!   parity/        fec-rs     a few packets more for every block, from which lost ones follow
 //!                   fec-rlc    the same of those that were sent last, over and over
+//!                   fec-xor    the same of rows and columns, one packet of each
 //!   integrity/     checksum   CRC-32C over what the modules above made
 //!                  xxh3       a hash of 64 bits over it
 //!                  sum16      the sum of the Internet protocols over it
@@ -20,6 +23,7 @@
 //! Invariant: every module here passes `dacapo_lift::conformance::suite`, and stands in
 //! `docs/modules.md`.
 
+pub mod compression;
 pub mod duplicates;
 pub mod integrity;
 pub mod ordering;
@@ -33,7 +37,9 @@ mod arithmetic;
 mod beginning;
 mod control;
 mod copying;
+mod numbering;
 mod outliers;
+mod price;
 mod runs;
 #[cfg(test)]
 mod testing;
@@ -52,10 +58,14 @@ pub fn entries() -> Vec<Entry> {
         parity::rs::ENTRY,
         retransmission::nak::ENTRY,
         retransmission::selective::ENTRY,
+        retransmission::latest::ENTRY,
         integrity::checksum::ENTRY,
         integrity::xxh3::ENTRY,
         integrity::sum16::ENTRY,
         timeliness::use_by::ENTRY,
         parity::rlc::ENTRY,
+        parity::xor::ENTRY,
+        compression::lz4::ENTRY,
+        compression::zstd::ENTRY,
     ]
 }

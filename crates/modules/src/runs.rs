@@ -69,3 +69,10 @@ pub(crate) fn up_or_drop(cx: &mut Cx<'_>, packet: Packet) {
         cx.discard(packet, DropReason::Overflow);
     }
 }
+
+/// Emits a packet downwards; what exceeds the bound is counted.
+pub(crate) fn down_or_drop(cx: &mut Cx<'_>, packet: Packet) {
+    if let Err(packet) = cx.emit_down(packet) {
+        cx.discard(packet, DropReason::Overflow);
+    }
+}

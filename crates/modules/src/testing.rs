@@ -13,7 +13,7 @@ pub(crate) fn internet(len_mean: u32, len_max: u32) -> Setting {
         burst_milli: 3_000,
     };
     let units = Units { len_mean, len_max, per_ks: 50_000, divisible: false, is_paced: true };
-    Setting { path, units, bound_bps: 0, useful_ns: u64::MAX, deadline_ns: u64::MAX }
+    Setting::new(path, units)
 }
 
 /// That path as datagrams, with room for 1,433 bytes.

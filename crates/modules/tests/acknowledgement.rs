@@ -95,7 +95,7 @@ fn it_gives_all_that_a_flow_can_ask_of_order_and_loss_and_needs_a_way_back() {
     assert!(checked(graph, &[Property::Boundaries]).is_err());
     let two = checked(&[("arq-nak", &[]), ("arq-sr", &[])], both).unwrap_err().to_string();
     assert!(two.contains("retransmission"), "{two}");
-    let above = SPEC.above(&Params::new(), Properties::of(both));
+    let above = SPEC.above(&[], Properties::of(both));
     for property in [Property::Order, Property::NoDuplicates, Property::NoLoss] {
         assert!(above.contains(property), "{property:?}");
     }

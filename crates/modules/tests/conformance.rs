@@ -54,6 +54,24 @@ fn fec_rlc_keeps_it_also_with_windows_of_any_size() {
     }
 }
 
+/// Where only rows have sums, how many rows a column has changes nothing, which the suite refuses.
+#[test]
+fn fec_xor_keeps_it_also_with_grids_of_any_shape() {
+    for (arrangement, columns, rows, span) in [
+        (2, 1, 1, 20_000_000),
+        (2, 7, 3, 1_000_000_000),
+        (3, 3, 32, 50_000_000),
+        (3, 1, 2, 20_000_000),
+    ] {
+        let mut params = Params::new();
+        [arrangement, columns, rows, span]
+            .into_iter()
+            .zip(0..)
+            .for_each(|(value, at)| params.set(at, value));
+        suite(&Subject { entry: dacapo_modules::parity::xor::ENTRY, params });
+    }
+}
+
 #[test]
 fn arq_nak_keeps_it_in_order_and_not_with_short_and_long_deadlines() {
     for deadline in [1_000_000, 9_000_000, 50_000_000, 10_000_000_000] {
@@ -64,4 +82,12 @@ fn arq_nak_keeps_it_in_order_and_not_with_short_and_long_deadlines() {
             suite(&Subject { entry: dacapo_modules::retransmission::nak::ENTRY, params });
         }
     }
+}
+
+#[test]
+fn zstd_keeps_it_at_its_highest_level_and_with_trusted_units() {
+    let mut params = Params::new();
+    params.set(0, 9);
+    params.set(1, 1);
+    suite(&Subject { entry: dacapo_modules::compression::zstd::ENTRY, params });
 }

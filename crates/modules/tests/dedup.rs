@@ -13,7 +13,7 @@ use dacapo_lift::{DropReason, Properties, Property};
 use dacapo_modules::duplicates::dedup::SPEC;
 use dacapo_modules::redundancy::repeat;
 use dacapo_packet::{Layout, Packet};
-use dacapo_wire::duplicates::{Header, LEN};
+use dacapo_wire::sequence::{Header, LEN};
 use std::collections::BTreeSet;
 
 const ALONE: &[Place<'_>] = &[("dedup", &[])];
@@ -110,18 +110,17 @@ fn it_stands_above_what_sends_again_and_gives_no_duplicates() {
         });
         assert_eq!(said, bare, "{places:?}: nothing else is wrong");
     }
-    for lower in ["repeat", "fec-rs", "fec-rlc"] {
+    for lower in ["repeat", "fec-rs", "fec-rlc", "fec-xor"] {
         let illegal = checked(&[(lower, &[]), ("dedup", &[])], below).unwrap_err().to_string();
         assert_eq!(
             illegal,
             format!("\"{lower}\" must stand below \"dedup\", which does duplicates")
         );
     }
-    let none = dacapo_lift::Params::new();
-    let given = SPEC.above(&none, repeat::SPEC.above(&none, Properties::of(below)));
+    let given = SPEC.above(&[], repeat::SPEC.above(&[], Properties::of(below)));
     assert_eq!(given, Properties::of(&[Property::Boundaries, Property::NoDuplicates]));
     let ordered = Properties::of(&[Property::Boundaries, Property::Order]);
-    assert!(SPEC.above(&none, ordered).contains(Property::Order), "it takes nothing away");
+    assert!(SPEC.above(&[], ordered).contains(Property::Order), "it takes nothing away");
 }
 
 #[test]

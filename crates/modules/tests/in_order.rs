@@ -7,7 +7,7 @@
 mod common;
 
 use common::alone::{Alone, near_in_nine_of_ten};
-use common::{Loss, Losses, MS, Place, World, end, lossy, ms, number, tell, unit};
+use common::{Loss, Losses, MS, Place, World, end, lossy, lost, ms, number, tell, unit};
 use dacapo_base::Random;
 use dacapo_lift::conformance::End;
 use dacapo_lift::{Params, Properties, Property};
@@ -15,10 +15,6 @@ use dacapo_modules::retransmission::nak::{CONTROL_SET_DEADLINE, SPEC};
 use std::time::Duration;
 
 const ORDERED: (u16, u64) = (1, 1);
-
-fn lost(end: &End) -> u64 {
-    end.runner.modules().map(|(_, counters)| counters.lost).sum()
-}
 
 /// Runs of losses both ways, which a deadline of one or two questions leaves some of.
 fn world(seed: u64, every: Duration, places: &[Place<'_>]) -> World {
@@ -37,7 +33,7 @@ fn packets_come_in_order_each_once_and_are_in_time_or_told_as_lost() {
     for seed in 0..200 {
         let deadline = 60 + seed;
         let mut world = world(seed, every, &[("arq-nak", &[(0, deadline * MS), ORDERED])]);
-        let (start, count) = (world.a.now, 1_500);
+        let (start, count) = (world.a.now, 2_000);
         world.run((0..count).map(|n| unit(n, 20)), every);
         let came: Vec<u64> = world.came.iter().map(|(_, unit)| number(unit)).collect();
         assert!(came.is_sorted_by(|a, b| a < b), "seed {seed}: twice, or out of order");
@@ -106,11 +102,11 @@ fn it_gives_order_where_it_is_to() {
     let boundaries = Properties::of(&[Property::Boundaries]);
     let mut params = Params::new();
     params.set(ORDERED.0, ORDERED.1);
-    let above = SPEC.above(&params, boundaries);
+    let above = SPEC.above(params.values(), boundaries);
     let all = &[Property::Boundaries, Property::NoDuplicates, Property::Order];
     assert_eq!(above, Properties::of(all));
     let (setting, below) = lossy(10_000_000, 1_000, ms(2));
-    let is_ordered = |params: &Params| SPEC.gives(params).contains(Property::Order);
+    let is_ordered = |params: &Params| SPEC.gives(params.values()).contains(Property::Order);
     let ways = SPEC.points(&setting, &below).iter().map(is_ordered).collect::<Vec<_>>();
     assert_eq!(ways, [false, false, false, true, true, true]);
 }

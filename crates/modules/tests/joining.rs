@@ -11,7 +11,7 @@ use dacapo_lift::Runner;
 use dacapo_lift::conformance::End;
 use std::time::Duration;
 
-const GRAPHS: [&[Place<'static>]; 10] = [
+const GRAPHS: [&[Place<'static>]; 11] = [
     &[],
     &[("segment", &[])],
     &[("dedup", &[])],
@@ -22,6 +22,7 @@ const GRAPHS: [&[Place<'static>]; 10] = [
     &[("segment", &[]), ("sequence", &[]), ("repeat", &[]), ("checksum", &[])],
     &[("segment", &[]), ("sequence", &[]), ("arq-nak", &[]), ("checksum", &[])],
     &[("segment", &[]), ("sequence", &[]), ("fec-rlc", &[]), ("checksum", &[])],
+    &[("segment", &[]), ("sequence", &[]), ("fec-xor", &[]), ("checksum", &[])],
 ];
 
 /// The datagrams of units `from..to`, by who has sent all before.
@@ -76,7 +77,7 @@ fn whole_units_come_from_the_first_on_that_is_whole() {
 #[test]
 fn a_first_datagram_with_an_altered_number_costs_a_few_units_only() {
     // Without a check below, where altered numbers are not noticed.
-    for name in ["sequence", "segment", "dedup", "arq-nak", "fec-rs", "fec-rlc"] {
+    for name in ["sequence", "segment", "dedup", "arq-nak", "fec-rs", "fec-rlc", "fec-xor"] {
         let entries = dacapo_modules::entries();
         let head = entries.iter().find(|it| it.spec.name == name).unwrap().spec.head.into();
         let head: usize = head;

@@ -6,68 +6,33 @@
 
 mod common;
 
-use common::alone::{Alone, near_in_nine_of_ten};
-use common::{
-    Loss, Losses, MS, PATH_HEAD, Place, World, checked, dropped, end, hoard, lossy, ms, number,
-    once, tell, unit,
-};
-use dacapo_base::Random;
+use common::alone::near_in_nine_of_ten;
+use common::{Loss, Losses, MS, Place, World, dropped, end, ms, once, scenes, sums, unit};
 use dacapo_lift::conformance::End;
-use dacapo_lift::{ControlError, DropReason, PPB, Params, Properties, Property, Runner};
+use dacapo_lift::{ControlError, DropReason, Params, Runner};
 use dacapo_modules::parity::rs::{CONTROL_REPORT, NOTE_COMPUTED, SPEC};
 use dacapo_wire::parity::{Header, LEN};
-use std::collections::BTreeSet;
-use std::time::Duration;
 
 #[test]
 fn of_five_percent_losses_hardly_any_remain_and_order_is_kept_by_what_stands_above() {
-    for seed in 0..3 {
-        let places: &[Place<'_>] = &[
-            ("segment", &[]),
-            ("sequence", &[(0, 80 * MS)]),
-            ("fec-rs", &[(0, 10), (1, 4)]),
-            ("checksum", &[]),
-        ];
-        let mut world = World::new(places, Loss::Single(0.05), ms(5), seed);
-        let mut random = Random::from_number(seed);
-        let count = 20_000;
-        let units = (0..count).map(|number| unit(number, random.below(3_000) as usize));
-        world.run(units, ms(3));
-        let order: Vec<u64> = world.came.iter().map(|(_, unit)| number(unit)).collect();
-        assert!(order.is_sorted_by(|a, b| a < b), "seed {seed}: twice, or out of order");
-        let lost = count - order.len() as u64;
-        // A packet in 4,000 is what a binomial gives, and a unit has up to three.
-        assert!(lost < count / 700, "seed {seed}: {lost} of {count} lost");
-        [&mut world.a, &mut world.b].into_iter().for_each(End::flush);
-    }
+    let places: &[Place<'_>] = &[
+        ("segment", &[]),
+        ("sequence", &[(0, 80 * MS)]),
+        ("fec-rs", &[(0, 10), (1, 4)]),
+        ("checksum", &[]),
+    ];
+    // A packet in 4,000 is what a binomial gives, and a unit has up to three.
+    scenes::hardly_any_remain(places, 0.05, 700);
 }
 
 #[test]
 fn what_is_computed_is_what_was_sent_whatever_the_lengths() {
-    for seed in 0..6 {
-        let places: &[Place<'_>] = &[("fec-rs", &[(0, 7), (1, 7), (2, 20 * MS)])];
-        let mut world = World::new(places, Loss::Single(0.3), ms(40), seed);
-        let mut random = Random::from_number(seed);
-        let count = 4_000;
-        world.run((0..count).map(|n| unit(n, random.below(1_400) as usize)), ms(2));
-        // `number` looks at every byte.
-        let came = once(&world).len() as u64;
-        assert!(came > count * 97 / 100, "seed {seed}: {came} of {count}");
-        assert_eq!(world.b.pool.live_views(), 0, "seed {seed}: a block waits for nothing");
-        assert_eq!(world.b.runner.next_deadline(), None, "seed {seed}");
-    }
+    scenes::most_come_as_they_were(&[("fec-rs", &[(0, 7), (1, 7), (2, 20 * MS)])], 970);
 }
 
 #[test]
 fn it_stands_below_sequence_and_takes_order_away_and_nothing_else() {
-    let properties = &[Property::Boundaries, Property::Order, Property::NoDuplicates];
-    let checked = |places: &[Place<'_>]| checked(places, properties);
-    assert_eq!(checked(&[("segment", &[]), ("sequence", &[]), ("fec-rs", &[])]), Ok(()));
-    let illegal = checked(&[("segment", &[]), ("fec-rs", &[]), ("sequence", &[])]).unwrap_err();
-    let text = "\"fec-rs\" must stand below \"sequence\", which does ordering";
-    assert_eq!(illegal.to_string(), text);
-    let above = SPEC.above(&Params::new(), Properties::of(properties));
-    assert_eq!(above, Properties::of(&[Property::Boundaries, Property::NoDuplicates]));
+    sums::it_takes_order_away(&SPEC);
 }
 
 fn params(sources: u64, parities: u64, span: u64) -> Params {
@@ -78,32 +43,20 @@ fn params(sources: u64, parities: u64, span: u64) -> Params {
 
 #[test]
 fn as_much_is_lost_in_runs_as_is_predicted() {
-    for (loss_ppb, burst_milli) in
-        [(50_000_000, 1_000), (20_000_000, 5_000), (100_000_000, 3_000), (5_000_000, 10_000)]
-    {
-        let every = ms(2);
-        let (setting, below) = lossy(loss_ppb, burst_milli, every);
-        let mut tried = SPEC.profile.points(&setting, &below);
-        tried.extend([params(5, 1, 50 * MS), params(20, 4, 100 * MS), params(60, 6, 500 * MS)]);
-        for params in tried {
-            let alone = Alone { spec: &SPEC, params, loss_ppb, burst_milli, every, seed: 7 };
-            alone.loses_as_much_as_is_predicted();
-        }
-    }
+    let further = [params(5, 1, 50 * MS), params(20, 4, 100 * MS), params(60, 6, 500 * MS)];
+    sums::as_much_is_lost_as_is_predicted(&SPEC, u64::MAX, &further);
 }
 
 /// Paths, flows and blocks off the points that are proposed.
 #[test]
 fn what_is_predicted_is_near_in_nine_of_ten() {
     near_in_nine_of_ten(|seed| {
-        let mut random = Random::from_number(seed);
-        let every = Duration::from_micros(1_000 + random.below(9_000));
-        let loss_ppb = 1_000_000 + random.below(PPB / 10);
-        let burst_milli = 1_000 + random.below(2) * random.below(7_000);
-        let sources = 1 + random.below(60);
-        let parities = 1 + random.below(sources.min(20));
-        let params = params(sources, parities, (5 + random.below(200)) * MS);
-        Alone { spec: &SPEC, params, loss_ppb, burst_milli, every, seed }.near(None)
+        let alone = sums::drawn(&SPEC, seed, |random| {
+            let sources = 1 + random.below(60);
+            let parities = 1 + random.below(sources.min(20));
+            params(sources, parities, (5 + random.below(200)) * MS)
+        });
+        alone.near(None)
     });
 }
 
@@ -188,66 +141,30 @@ fn a_train_is_numbered_and_summed_as_one_and_its_parities_leave_as_a_train() {
 
 #[test]
 fn at_the_bound_parities_are_given_up_and_never_the_packets_themselves() {
-    let mut end = end(&[("fec-rs", &[(0, 1), (1, 1)])], 1_000);
-    for number in 0..1_500 {
-        assert!(end.feed(&unit(number, 20)));
-    }
-    assert_eq!(end.wire().len(), 1_500);
-    assert_eq!(dropped(&end, DropReason::Overflow), 1_500 - 1_024);
-    end.fire();
-    assert_eq!(end.wire().len(), 1_024);
-    end.flush();
+    scenes::at_most_1024_wait(&[("fec-rs", &[(0, 1), (1, 1)])]);
 }
 
 #[test]
 fn drain_ends_the_block_and_sends_its_parities_at_once() {
-    let mut a = end(&[("fec-rs", &[(0, 100), (1, 2)])], 1_000);
-    let mut b = end(&[("fec-rs", &[])], 1_000);
-    for number in 0..6 {
-        assert!(a.feed(&unit(number, 20 + number as usize)));
-        a.now += ms(3);
-    }
-    let sources = a.wire();
-    a.with(Runner::drain);
-    let parities = a.wire();
-    assert_eq!((sources.len(), parities.len(), a.runner.next_deadline()), (6, 2, None));
-    // Without the first and the last.
-    sources[1..5].iter().chain(&parities).for_each(|it| assert!(b.handle_bytes(it)));
-    let mut came: Vec<u64> = b.units().iter().map(|unit| number(unit)).collect();
+    let (mut a, mut b, came) = sums::drained(("fec-rs", &[(0, 100), (1, 2)]), 2);
     assert_eq!(came, [1, 2, 3, 4, 0, 5]);
-    came.sort_unstable();
-    let notes = b.runner.notes();
-    assert!(notes.iter().any(|note| (note.code, note.value) == (NOTE_COMPUTED, 2)), "{notes:?}");
+    assert!(sums::shows(&b, NOTE_COMPUTED, 2), "{:?}", b.runner.notes());
     assert_eq!([SPEC.note_name(NOTE_COMPUTED), SPEC.note_name(7)], ["packets_computed", "7"]);
     [&mut a, &mut b].into_iter().for_each(End::flush);
 }
 
 #[test]
 fn sizes_change_from_the_next_block_on_and_the_peer_need_not_be_told() {
-    let mut a = end(&[("fec-rs", &[(0, 4), (1, 1)])], 1_000);
-    let mut b = end(&[("fec-rs", &[])], 1_000);
-    let mut came = BTreeSet::new();
-    for sent in 0..400 {
-        assert!(a.feed(&unit(sent, 20)));
-        a.fire();
-        // One packet of each block is lost, whichever.
-        for (at, datagram) in a.wire().into_iter().enumerate() {
-            let header = Header::parse(&datagram).unwrap();
-            if at > 0 || header.index != (header.block % 4) as u8 {
-                assert!(b.handle_bytes(&datagram));
-            }
-        }
-        came.extend(b.units().iter().map(|unit| number(unit)));
-        if sent % 7 == 0 {
-            tell(&mut a, 1, 4 + sent % 9);
-            tell(&mut a, 2, 1 + sent % 3);
-        }
-    }
-    a.with(Runner::drain);
-    a.wire().iter().for_each(|it| assert!(b.handle_bytes(it)));
-    came.extend(b.units().iter().map(|unit| number(unit)));
-    assert_eq!(came, (0..400).collect());
-    [&mut a, &mut b].into_iter().for_each(End::flush);
+    // One packet of each block is lost, whichever.
+    let is_lost = |at, datagram: &[u8]| {
+        let header = Header::parse(datagram).unwrap();
+        at == 0 && header.index == (header.block % 4) as u8
+    };
+    let settings = |sent: u64| match sent % 7 {
+        0 => vec![(1, 4 + sent % 9), (2, 1 + sent % 3)],
+        _ => Vec::new(),
+    };
+    sums::parameters_change_while_it_runs(("fec-rs", &[(0, 4), (1, 1)]), is_lost, settings);
 }
 
 #[test]
@@ -271,8 +188,14 @@ fn parities_that_no_peer_makes_give_nothing_and_keep_nothing() {
     assert!(units.iter().all(|unit| unit == b"abc"), "{units:?}");
     assert_eq!((units.len(), dropped(&b, DropReason::Malformed)), (3, 2));
     // Far ahead: nobody is believed alone.
-    assert!(b.handle_bytes(&source(0, 4, 1_000_000)));
-    assert_eq!((b.units().len(), dropped(&b, DropReason::Overflow)), (0, 1));
+    for times in 1..4 {
+        assert!(b.handle_bytes(&source(0, 4, 1_000_000)));
+        assert_eq!(
+            (b.units().len(), dropped(&b, DropReason::Overflow)),
+            (0, times),
+            "nor by itself"
+        );
+    }
     assert!(b.handle_bytes(&source(1, 4, 1_000_000)));
     assert_eq!(b.units().len(), 1);
     assert!(b.handle_bytes(&source(1, 4, 3)));
@@ -285,18 +208,7 @@ fn parities_that_no_peer_makes_give_nothing_and_keep_nothing() {
 
 #[test]
 fn without_memory_parities_are_given_up_and_counted() {
-    let mut end = end(&[("fec-rs", &[(0, 1), (1, 1)])], 1_000);
-    let first = end.pool.packet_from(LEN + PATH_HEAD, &unit(0, 20), 0).unwrap();
-    let hoard = hoard(&mut end);
-    end.with(|runner, around| {
-        runner.feed(around, first);
-        runner.run(around);
-    });
-    assert_eq!(end.wire().len(), 1);
-    end.fire();
-    assert_eq!((end.wire().len(), dropped(&end, DropReason::NoMemory)), (0, 1));
-    hoard.into_iter().for_each(|packet| end.pool.free(packet));
-    end.flush();
+    scenes::without_memory_none_follows(&[("fec-rs", &[(0, 1), (1, 1)])], LEN);
 }
 
 /// The operating point for half a percent in runs of three, over paths that lose as much, a tenth

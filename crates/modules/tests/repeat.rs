@@ -83,7 +83,7 @@ fn it_stands_below_sequence_and_takes_the_order_of_what_is_below_away() {
         illegal.to_string(),
         "\"repeat\" must stand below \"sequence\", which does ordering"
     );
-    let above = SPEC.above(&dacapo_lift::Params::new(), Properties::of(properties));
+    let above = SPEC.above(&[], Properties::of(properties));
     assert_eq!(above, Properties::of(&[Property::Boundaries]));
 }
 

@@ -9,7 +9,8 @@ mod common;
 
 use common::alone::{Alone, near_in_nine_of_ten};
 use common::{
-    Loss, MS, Place, World, checked, dropped, end, hoard, lossy, ms, number, once, tell, unit,
+    Loss, Losses, MS, Place, World, checked, dropped, end, hoard, lossy, lost, ms, once, scenes,
+    tell, unit,
 };
 use dacapo_base::Random;
 use dacapo_lift::conformance::End;
@@ -22,30 +23,15 @@ fn note(end: &End, code: u16) -> i64 {
     end.runner.notes().iter().find(|note| note.code == code).map_or(0, |note| note.value)
 }
 
-fn lost(end: &End) -> u64 {
-    end.runner.modules().map(|(_, counters)| counters.lost).sum()
-}
-
 #[test]
 fn of_ten_percent_losses_hardly_any_remain_and_order_is_kept_by_what_stands_above() {
-    for seed in 0..3 {
-        let places: &[Place<'_>] = &[
-            ("segment", &[]),
-            ("sequence", &[(0, 400 * MS)]),
-            ("arq-nak", &[(0, 400 * MS)]),
-            ("checksum", &[]),
-        ];
-        let mut world = World::new(places, Loss::Single(0.1), ms(5), seed);
-        let mut random = Random::from_number(seed);
-        let count = 20_000;
-        let units = (0..count).map(|number| unit(number, random.below(3_000) as usize));
-        world.run(units, ms(3));
-        let order: Vec<u64> = world.came.iter().map(|(_, unit)| number(unit)).collect();
-        assert!(order.is_sorted_by(|a, b| a < b), "seed {seed}: twice, or out of order");
-        let missing = count - order.len() as u64;
-        assert!(missing < count / 1_000, "seed {seed}: {missing} of {count} lost");
-        [&mut world.a, &mut world.b].into_iter().for_each(End::flush);
-    }
+    let places: &[Place<'_>] = &[
+        ("segment", &[]),
+        ("sequence", &[(0, 400 * MS)]),
+        ("arq-nak", &[(0, 400 * MS)]),
+        ("checksum", &[]),
+    ];
+    scenes::hardly_any_remain(places, 0.1, 1_000);
 }
 
 #[test]
@@ -112,7 +98,7 @@ fn it_stands_below_sequence_and_needs_a_way_back() {
     let text = "\"arq-nak\" must stand below \"sequence\", which does ordering";
     assert_eq!(illegal.unwrap_err().to_string(), text);
     let below = Properties::of(&[Property::Boundaries, Property::Order]);
-    let above = SPEC.above(&Params::new(), below);
+    let above = SPEC.above(&[], below);
     assert_eq!(above, Properties::of(&[Property::Boundaries, Property::NoDuplicates]));
 }
 
@@ -215,14 +201,24 @@ fn nothing_is_asked_for_that_would_come_too_late() {
     b.fire();
     assert_eq!(b.wire().len(), 1);
     let by = b.now + ms(100);
-    // There is no time for another asking after this one, which is repeated.
-    b.now += ms(15);
-    assert_eq!(b.runner.next_deadline(), Some(b.now));
-    b.fire();
-    assert_eq!((b.wire().len(), b.runner.next_deadline()), (1, Some(by)));
+    // There is no time for another asking after this one, which is repeated, and so far apart: an
+    // answer to the last would come 12.5 ms before it is too late.
+    for later in [Duration::from_millis(15), Duration::from_micros(12_500)] {
+        b.now += later;
+        assert_eq!(b.runner.next_deadline(), Some(b.now));
+        b.fire();
+        assert_eq!(b.wire().len(), 1);
+    }
+    // What may have been sent since is asked for, and it no more.
+    while let Some(due) = b.runner.next_deadline().filter(|due| *due < by) {
+        b.now = due;
+        b.fire();
+        let asked = b.wire().iter().flat_map(|datagram| asked(datagram)).collect::<Vec<_>>();
+        assert!(asked.iter().all(|range| range.first >= 5), "{asked:?}");
+    }
     b.now = by;
     b.fire();
-    assert_eq!((b.wire().len(), lost(&b)), (0, 1));
+    assert_eq!(lost(&b), 1);
     assert!(b.handle_bytes(&datagrams[3]));
     assert_eq!(dropped(&b, DropReason::Stale), 1);
     [&mut a, &mut b].into_iter().for_each(End::flush);
@@ -263,9 +259,113 @@ fn who_keeps_for_longer_than_is_asked_and_the_other_way_round() {
         // An answer takes 40 ms and some: 50 are enough for the first question, if it comes.
         assert!(came > count * 85 / 100, "{keeps}, {asks}: {came}");
         assert!((count - 4..=count).contains(&(came + lost(&world.b))), "{keeps}, {asks}");
-        // Two for each that is lost, and no more.
-        assert!(world.sent[0] < count * 3 / 2, "{keeps}, {asks}: {} sent", world.sent[0]);
+        // Three for each that is lost, and no more.
+        assert!(world.sent[0] < count * 8 / 5, "{keeps}, {asks}: {} sent", world.sent[0]);
     }
+}
+
+/// A question or its answer is lost in 9.75 %: 488 of 100,000 packets stay lost where each is asked
+/// for once, and 47 where it is asked twice.
+#[test]
+fn where_one_answer_can_come_in_time_it_is_asked_for_three_times() {
+    let (count, mut all_lost) = (20_000, 0);
+    for seed in 0..5 {
+        let mut world =
+            World::new(&[("arq-nak", &[(0, 75 * MS)])], Loss::Single(0.05), ms(1), seed);
+        world.run((0..count).map(|number| unit(number, 50)), ms(1));
+        all_lost += lost(&world.b);
+        let most = count * 120 / 100;
+        assert!(world.sent[0] < most, "seed {seed}: {} sent", world.sent[0]);
+    }
+    assert!((1..15).contains(&all_lost), "{all_lost} lost of 100,000");
+}
+
+/// Runs of 20 ms on average, and 20 ms to spare: of what is lost 38 % shows too late for an answer.
+#[test]
+fn a_run_is_asked_for_before_it_is_over() {
+    let (count, every) = (20_000, ms(2));
+    let (mut all_lost, mut again) = (0, 0);
+    for seed in 0..5 {
+        let losses = Loss::Runs(Box::new(Losses::new(0.05, 10.0, every, seed)));
+        let mut world = World::new(&[("arq-nak", &[(0, 62 * MS)])], losses, Duration::ZERO, seed);
+        world.run((0..count).map(|number| unit(number, 50)), every);
+        let came = once(&world).len() as u64;
+        // Of the last packets nobody may have heard.
+        assert!((count - 40..=count).contains(&(came + lost(&world.b))), "seed {seed}: {came}");
+        all_lost += lost(&world.b);
+        again += world.sent[0] - count;
+    }
+    let (all_lost, again) = (all_lost as f64 / 5_000.0, again as f64 / 100_000.0);
+    println!(
+        "{:.1} % of what was lost stays so, {:.1} % sent again",
+        all_lost * 100.0,
+        again * 100.0
+    );
+    // Each is asked for three times at most.
+    assert!(all_lost < 0.2 && again < 0.16, "{all_lost:.3}, {again:.3}");
+}
+
+/// Two ends after packets every 2 ms up to 39, of which it was learned that an answer takes 20 ms;
+/// and what is asked for in 15 ms in which nothing comes.
+fn paused() -> (End, End, Vec<Vec<u8>>) {
+    let mut a = end(&[("arq-nak", &[])], 1_000);
+    let mut b = end(&[("arq-nak", &[])], 1_000);
+    for number in 0..40 {
+        (a.now, b.now) = (a.now + ms(2), b.now + ms(2));
+        assert!(a.feed(&unit(number, 20)));
+        let sent = a.wire();
+        if number != 4 {
+            sent.iter().for_each(|datagram| assert!(b.handle_bytes(datagram)));
+        }
+        if number == 5 {
+            b.fire();
+        }
+        if number == 15 {
+            let asking = b.wire();
+            assert!(a.handle_bytes(&asking[0]));
+            a.wire().iter().for_each(|datagram| assert!(b.handle_bytes(datagram)));
+        }
+    }
+    assert_eq!(b.units().len(), 40);
+    let mut asked_for = Vec::new();
+    for _ in 0..15 {
+        b.now += ms(1);
+        b.fire();
+        asked_for.extend(b.wire());
+    }
+    assert!(!asked_for.is_empty(), "nothing shows that it pauses");
+    a.now = b.now;
+    (a, b, asked_for)
+}
+
+#[test]
+fn a_sender_that_pauses_is_asked_and_sends_nothing_twice() {
+    let (mut a, mut b, asked_for) = paused();
+    assert!(a.feed(&unit(40, 20)));
+    let sent = a.wire();
+    asked_for.iter().for_each(|asking| assert!(a.handle_bytes(asking)));
+    assert!(a.wire().is_empty(), "it had not left");
+    a.now += ms(21);
+    asked_for.iter().for_each(|asking| assert!(a.handle_bytes(asking)));
+    assert!(seen(&a.wire()).contains(&(40, Kind::Again(1))), "it could have come by now");
+    sent.iter().for_each(|datagram| assert!(b.handle_bytes(datagram)));
+    assert_eq!(b.units().len(), 1);
+    [&mut a, &mut b].into_iter().for_each(End::flush);
+}
+
+#[test]
+fn what_had_not_left_when_it_was_asked_for_is_asked_for_at_once_when_it_is_missing() {
+    let (mut a, mut b, _) = paused();
+    let [_, second] = [40, 41].map(|number| {
+        (a.now, b.now) = (a.now + ms(2), b.now + ms(2));
+        assert!(a.feed(&unit(number, 20)));
+        a.wire().remove(0)
+    });
+    assert!(b.handle_bytes(&second));
+    b.fire();
+    let asked: Vec<Range> = b.wire().iter().flat_map(|datagram| asked(datagram)).collect();
+    assert_eq!(asked, [Range { first: 40, count: 1, attempt: 1 }]);
+    [&mut a, &mut b].into_iter().for_each(End::flush);
 }
 
 #[test]

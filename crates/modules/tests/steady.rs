@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Place, end, number, unit};
+use common::{Place, end, feed_chain, number, unit};
 use dacapo_heap::Counting;
 use dacapo_lift::Runner;
 use dacapo_lift::conformance::End;
@@ -15,14 +15,17 @@ use std::time::Duration;
 #[global_allocator]
 static HEAP: Counting = Counting;
 
-const GRAPHS: [&[Place<'_>]; 7] = [
+const GRAPHS: [&[Place<'_>]; 10] = [
     &[("segment", &[]), ("sequence", &[]), ("checksum", &[])],
     &[("segment", &[]), ("sequence", &[]), ("fec-rs", &[])],
     &[("segment", &[]), ("sequence", &[]), ("fec-rlc", &[])],
+    &[("segment", &[]), ("sequence", &[]), ("fec-xor", &[])],
     &[("segment", &[]), ("sequence", &[]), ("arq-nak", &[(0, 1_000_000)])],
     &[("segment", &[]), ("arq-sr", &[]), ("checksum", &[])],
     &[("use-by", &[]), ("segment", &[]), ("sequence", &[])],
     &[("segment", &[]), ("dedup", &[]), ("checksum", &[])],
+    &[("lz4", &[]), ("segment", &[]), ("checksum", &[])],
+    &[("zstd", &[]), ("segment", &[])],
 ];
 
 /// Two ends and the packets between them, which are copied from pool to pool as a network does it:
@@ -43,16 +46,7 @@ impl Pair {
     /// Sends a unit in as many trains as it takes; how many bytes came, headers not counted.
     fn carry(&mut self, unit: &[u8]) -> usize {
         let a = &mut self.a;
-        let most = a.layout.payload_per_train();
-        let trains = unit.len().div_ceil(most);
-        for (at, part) in unit.chunks(most).enumerate() {
-            let mut packet = a.pool.alloc_train(&a.layout, part.len()).unwrap();
-            a.pool.write_payload(&packet, 0, part);
-            packet.set_unit_ends(at == 0, at + 1 == trains);
-            packet.time = a.now;
-            a.with(|runner, around| runner.feed(around, packet));
-        }
-        a.with(|runner, around| runner.run(around));
+        feed_chain(a, unit);
         if a.runner.next_deadline().is_some_and(|due| due <= a.now) {
             a.with(Runner::handle_timeout);
         }

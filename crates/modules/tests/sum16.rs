@@ -5,10 +5,10 @@
 
 mod common;
 
-use common::{Loss, Place, World, checked, dropped, end, ms, number, once, unit};
+use common::{Place, dropped, end, scenes};
 use dacapo_base::Random;
 use dacapo_lift::conformance::End;
-use dacapo_lift::{DropReason, Illegal, Properties, Property};
+use dacapo_lift::{DropReason, Properties, Property};
 use dacapo_modules::integrity::sum16::SPEC;
 
 const ALONE: &[Place<'_>] = &[("sum16", &[])];
@@ -69,35 +69,21 @@ fn of_other_alterations_one_in_65536_passes_and_so_do_words_that_change_places()
 
 #[test]
 fn what_is_not_altered_comes_over_a_wire_that_loses_and_reorders() {
-    for seed in 0..3 {
-        let places: &[Place<'_>] = &[("segment", &[]), ("sequence", &[]), ("sum16", &[])];
-        let mut world = World::new(places, Loss::Single(0.02), ms(10), seed);
-        let mut random = Random::from_number(seed);
-        let units = (0..2_000).map(|number| unit(number, random.below(9_000) as usize));
-        world.run(units, ms(2));
-        let came = once(&world);
-        assert!(came.len() > 1_700, "seed {seed}: {}", came.len());
-        assert!(world.came.iter().all(|(_, unit)| number(unit) < 2_000));
-    }
+    scenes::whole_units_come_through("sum16");
 }
 
 #[test]
 fn it_gives_no_property_and_is_never_proposed() {
     let below = Properties::of(&[Property::Boundaries]);
-    assert_eq!(SPEC.above(&dacapo_lift::Params::new(), below), below);
-    let (setting, _) = common::lossy(0, 1_000, ms(5));
-    assert!(!SPEC.profile.suits(&setting));
-    let both = &[("segment", &[][..]), ("sum16", &[]), ("checksum", &[])];
-    let said = checked(both, &[Property::Boundaries]);
-    assert!(matches!(said, Err(Illegal::SameFunction { node: 2, .. })), "{said:?}");
+    assert_eq!(SPEC.above(&[], below), below);
+    scenes::is_a_check_by_name_only(&SPEC);
 }
 
 /// A data byte and the first of the sum are both the high byte of a word where the number of bytes
 /// is odd.
 #[test]
 fn the_same_bit_of_the_last_odd_byte_and_of_the_sum_passes_as_it_says() {
-    let mut b = end(&[("sum16", &[])], 1_000);
-    let mut a = end(&[("sum16", &[])], 1_000);
+    let (mut a, mut b) = (end(ALONE, 1_000), end(ALONE, 1_000));
     assert!(a.feed(&[0; 9]));
     let mut datagram = a.wire().concat();
     let at = datagram.len() - 3;

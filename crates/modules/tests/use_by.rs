@@ -156,3 +156,20 @@ fn whatever_comes_is_passed_on_or_counted() {
     assert_eq!(dropped(&b, DropReason::Malformed), short);
     assert_eq!(b.pool.live_views(), 0);
 }
+
+#[test]
+fn the_longest_unit_of_a_flow_comes_in_whatever_segments_the_path_takes() {
+    let graph: &[Place<'_>] = &[("use-by", &[]), ("segment", &[])];
+    for segment in [64, 100, 1_433] {
+        let (mut a, mut b) = (end(graph, 20_000), end(graph, 20_000));
+        a.layout.segment = segment;
+        for chunk in 0..2 {
+            common::feed_chain(&mut a, &unit(chunk, 20_000));
+            a.wire().iter().for_each(|it| assert!(b.handle_bytes(it)));
+            assert_eq!(came(&mut b).len(), 1, "segments of {segment} bytes");
+        }
+        common::feed_chain(&mut a, &unit(2, 30_000));
+        a.wire().iter().for_each(|it| assert!(b.handle_bytes(it)));
+        assert!(came(&mut b).is_empty(), "a longer one in segments of {segment} bytes");
+    }
+}

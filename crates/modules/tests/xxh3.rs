@@ -5,10 +5,10 @@
 
 mod common;
 
-use common::{Loss, Place, World, checked, dropped, end, ms, number, once, unit};
+use common::{Place, dropped, end, number, scenes, unit};
 use dacapo_base::Random;
 use dacapo_lift::conformance::End;
-use dacapo_lift::{DropReason, Illegal, Property};
+use dacapo_lift::{DropReason, Property};
 use dacapo_modules::integrity::xxh3::SPEC;
 
 const ALONE: &[Place<'_>] = &[("xxh3", &[])];
@@ -53,23 +53,11 @@ fn no_altered_packet_comes_up_over_a_wire_that_alters_repeats_and_reorders() {
 
 #[test]
 fn units_of_several_packets_come_whole_over_a_wire_that_loses_and_reorders() {
-    for seed in 0..3 {
-        let places: &[Place<'_>] = &[("segment", &[]), ("sequence", &[]), ("xxh3", &[])];
-        let mut world = World::new(places, Loss::Single(0.02), ms(10), seed);
-        let mut random = Random::from_number(seed);
-        let units = (0..2_000).map(|number| unit(number, random.below(9_000) as usize));
-        world.run(units, ms(2));
-        let came = once(&world);
-        assert!(came.len() > 1_700, "seed {seed}: {}", came.len());
-    }
+    scenes::whole_units_come_through("xxh3");
 }
 
 #[test]
 fn it_gives_integrity_and_is_never_proposed() {
     assert_eq!(SPEC.provides, &[Property::Integrity]);
-    let (setting, _) = common::lossy(0, 1_000, ms(5));
-    assert!(!SPEC.profile.suits(&setting));
-    let both = &[("segment", &[][..]), ("xxh3", &[]), ("checksum", &[])];
-    let said = checked(both, &[Property::Boundaries]);
-    assert!(matches!(said, Err(Illegal::SameFunction { node: 2, .. })), "{said:?}");
+    scenes::is_a_check_by_name_only(&SPEC);
 }

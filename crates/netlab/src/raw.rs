@@ -330,9 +330,17 @@ impl Read {
 /// A question on the data path as a core asks it, without name and tag.
 #[must_use]
 pub fn question(now: Time, number: u64) -> Probe {
-    let asked_ns = now.as_nanos();
-    let (answer, size, connection, tag) = (false, 1_452, 0, 0);
-    Probe { answer, size, connection, number, asked_ns, received_ns: 0, answered_ns: 0, tag }
+    Probe {
+        answer: false,
+        size: 1_452,
+        connection: 0,
+        number,
+        asked_ns: now.as_nanos(),
+        received_ns: 0,
+        answered_ns: 0,
+        tag: 0,
+        count: None,
+    }
 }
 
 /// The bytes of a probe with the name and tag that follow from a token: `len` of them.

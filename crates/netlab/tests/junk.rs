@@ -135,6 +135,7 @@ fn thirteen_thousand_probes_with_wrong_tags_are_not_answered() {
                 received_ns: random.next_u64(),
                 answered_ns: random.next_u64(),
                 tag: random.next_u64(),
+                count: None,
             };
             let mut bytes = Vec::new();
             probe.emit(random.below(1_500) as usize, &mut bytes);

@@ -41,6 +41,7 @@ pub struct Estimates {
     pub window_bytes: Option<u64>,
     rate: RateSpan,
     loss: LossSpan,
+    counted: LossSpan,
 }
 
 impl Estimates {
@@ -52,7 +53,18 @@ impl Estimates {
             self.delivery_rate_bps = rate.or(self.delivery_rate_bps);
         }
         self.loss.handle(seen.delivered_packets, seen.lost_packets);
-        self.loss_ppm = self.loss.ppm().or(self.loss_ppm);
+        self.say_loss();
+    }
+
+    /// Both ends have counted: of so many packets so many have come.
+    pub fn handle_counted(&mut self, sent: u64, received: u64) {
+        self.counted.handle(received.min(sent), sent.saturating_sub(received));
+        self.say_loss();
+    }
+
+    /// What both ends have counted is of all packets; modules say nothing of some flows.
+    fn say_loss(&mut self) {
+        self.loss_ppm = self.counted.ppm().or(self.loss.ppm()).or(self.loss_ppm);
     }
 
     /// A transport below says what it has measured so far.
@@ -158,6 +170,8 @@ mod tests {
         (0..200).for_each(|_| it.handle_seen(Time::ZERO, &seen(50, 50), 0, Duration::ZERO));
         let near = it.loss_ppm.unwrap();
         assert!((490_000..=510_000).contains(&near), "{near}");
+        it.handle_counted(4_000, 3_960);
+        assert_eq!(it.loss_ppm, Some(10_000), "what both ends have counted is of all flows");
         let huge = seen(u64::MAX, u64::MAX);
         let mut loss = LossSpan::default();
         loss.handle(huge.delivered_packets, huge.lost_packets);

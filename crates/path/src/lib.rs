@@ -14,9 +14,11 @@
 //! ```
 
 mod bound;
+mod breaker;
 mod bucket;
 mod controller;
 pub mod controllers;
+mod counting;
 mod estimate;
 mod estimates;
 mod in_flight;
@@ -29,6 +31,7 @@ mod seen;
 mod tests;
 
 pub use bound::Bound;
+pub use breaker::Held;
 pub use bucket::TokenBucket;
 pub use controller::{
     Controller, ControllerCx, ControllerEntry, ControllerSpec, Delivered, Leads, Lost,
@@ -36,6 +39,6 @@ pub use controller::{
 };
 pub use estimate::{ClockOffset, RttEstimate};
 pub use estimates::{BelowSeen, Estimates};
-pub use path::{Heard, IDLE_AFTER, Path, SILENT_AFTER_MIN};
+pub use path::{Answer, Heard, IDLE_AFTER, Path, SILENT_AFTER_MIN};
 pub use prober::{DATAGRAM_LEN_FULL, DATAGRAM_LEN_MIN, EARLY_MAX, Life, Prober, Question};
 pub use seen::PathSeen;

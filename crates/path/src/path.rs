@@ -7,14 +7,18 @@
 //!   time, answers -------> prober: round trip, clock, datagram length, life
 //! ```
 //!
+//! What no controller holds is held by [`crate::breaker`] where the path does not carry it.
+//!
 //! Invariants: with a window something leaves only while less than it is in flight, and at most one
 //! packet above; with a rate see [`crate::pacer`]; who was told "none" is told when there is room,
 //! and [`Path::due`] says when that may be without anything being reported; a controller that
 //! panics is no longer asked.
 
+use crate::breaker::{Breaker, Held};
 use crate::controller::{
     Controller, ControllerCx, ControllerEntry, Delivered, Free, Lost, Prior, Sent,
 };
+use crate::counting::Counting;
 use crate::estimates::{BelowSeen, Estimates};
 use crate::in_flight::InFlight;
 use crate::pacer::Pacer;
@@ -40,6 +44,21 @@ pub struct Heard {
     pub has_len: bool,
     /// The peer's clock is known better.
     pub clock: Option<ClockOffset>,
+    /// What no controller holds is held from now on, or no longer.
+    pub held: Option<Held>,
+}
+
+/// An answer to a question, as the peer has written it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The number of the question.
+    pub number: u64,
+    /// When it came, in nanoseconds of the peer's clock.
+    pub received: u64,
+    /// When it was answered, likewise.
+    pub answered: u64,
+    /// Packets that had come before it, in the low 32 bits of their number, where the peer counts.
+    pub count: Option<u32>,
 }
 
 /// One way to a peer.
@@ -50,6 +69,8 @@ pub struct Path {
     has_panicked: bool,
     /// The controller holds nothing back.
     is_free: bool,
+    /// Nor does the breaker.
+    is_open: bool,
     /// Its rate holds what no module reports about, too.
     holds_unreported: bool,
     /// What it says: the most bytes in flight, and when it wants to be called.
@@ -59,10 +80,14 @@ pub struct Path {
     in_flight: InFlight,
     prober: Option<Prober>,
     estimates: Estimates,
+    counting: Counting,
+    breaker: Breaker,
     /// When something left last.
     sent: Option<Time>,
-    /// Somebody was told that nothing may leave.
+    /// Somebody was told that nothing may leave: of what modules report about, or of what they do
+    /// not.
     is_awaited: bool,
+    is_unreported_awaited: bool,
     /// It may be due earlier than [`Path::due`] said last.
     is_due_earlier: bool,
 }
@@ -86,6 +111,7 @@ impl Path {
             controller: Box::new(Free),
             has_panicked: false,
             is_free: true,
+            is_open: true,
             holds_unreported: true,
             window: u64::MAX,
             call_at: None,
@@ -93,8 +119,11 @@ impl Path {
             in_flight: InFlight::default(),
             prober: None,
             estimates: Estimates::default(),
+            counting: Counting::default(),
+            breaker: Breaker::default(),
             sent: None,
             is_awaited: false,
+            is_unreported_awaited: false,
             is_due_earlier: false,
         };
         path.begin(now, &Prior::default());
@@ -161,19 +190,33 @@ impl Path {
         self.in_flight.bytes()
     }
 
+    /// What what no controller holds is held to all the same, in bit/s.
+    #[must_use]
+    pub fn held_bps(&self) -> Option<u64> {
+        self.breaker.rate_bps()
+    }
+
     /// How many bytes may leave now, of all flows together; a packet that is begun may be longer.
     /// `is_acknowledged`: of those of whose packets modules say what became of them.
     #[must_use]
     #[inline]
     pub fn allowance(&mut self, now: Time, is_acknowledged: bool) -> usize {
-        if self.is_free { usize::MAX } else { self.held_allowance(now, is_acknowledged) }
+        if self.is_open { usize::MAX } else { self.held_allowance(now, is_acknowledged) }
+    }
+
+    /// Whether no controller holds these.
+    #[inline]
+    fn is_uncontrolled(&self, is_acknowledged: bool) -> bool {
+        self.is_free || !is_acknowledged
     }
 
     fn held_allowance(&mut self, now: Time, is_acknowledged: bool) -> usize {
+        let is_held = self.breaker.is_holding() && self.is_uncontrolled(is_acknowledged);
+        let held = if is_held { self.breaker.allowance(now) } else { usize::MAX };
         let window = if is_acknowledged { self.window_left() } else { usize::MAX };
         let is_paced = is_acknowledged || self.holds_unreported;
         let paced = if is_paced { self.pacer.allowance(now) } else { usize::MAX };
-        window.min(paced)
+        held.min(window).min(paced)
     }
 
     fn window_left(&self) -> usize {
@@ -184,9 +227,10 @@ impl Path {
     }
 
     /// Something waits that may not leave: [`Path::poll_room`] says when it may.
-    pub fn await_room(&mut self) {
-        self.is_due_earlier |= !self.is_awaited;
-        self.is_awaited = true;
+    pub fn await_room(&mut self, is_acknowledged: bool) {
+        let awaited =
+            if is_acknowledged { &mut self.is_awaited } else { &mut self.is_unreported_awaited };
+        self.is_due_earlier |= !std::mem::replace(awaited, true);
     }
 
     /// Whether [`Path::due`] may say something earlier than before; once.
@@ -199,15 +243,17 @@ impl Path {
     /// Whether something waits that might not leave.
     #[must_use]
     pub fn is_awaited(&self) -> bool {
-        self.is_awaited
+        self.is_awaited || self.is_unreported_awaited
     }
 
     /// Whether what waits may leave now; once.
     #[must_use]
     pub fn poll_room(&mut self, now: Time) -> bool {
-        let has_capacity = self.is_awaited && self.allowance(now, true) > 0;
-        self.is_awaited &= !has_capacity;
-        has_capacity
+        let has_room = self.is_awaited && self.allowance(now, true) > 0;
+        let has_unreported_room = self.is_unreported_awaited && self.allowance(now, false) > 0;
+        self.is_awaited &= !has_room;
+        self.is_unreported_awaited &= !has_unreported_room;
+        has_room || has_unreported_room
     }
 
     /// Something has left.
@@ -217,6 +263,11 @@ impl Path {
         }
         if sent.is_acknowledged || self.holds_unreported {
             self.pacer.take(now, sent.bytes);
+        }
+        let is_uncontrolled = self.is_uncontrolled(sent.is_acknowledged);
+        self.counting.handle_sent(sent.packets, sent.bytes, is_uncontrolled);
+        if is_uncontrolled {
+            self.breaker.take(now, sent.bytes);
         }
         if !sent.is_acknowledged {
             return;
@@ -287,6 +338,7 @@ impl Path {
         (self.window, self.call_at) = (window, call_at);
         self.pacer.set_rate(now, rate_bps);
         self.is_free = self.window == u64::MAX && rate_bps.is_none();
+        self.is_open = self.is_free && !self.breaker.is_holding();
     }
 
     /// Since when nothing was heard of what is in flight, and how long that may be.
@@ -302,8 +354,11 @@ impl Path {
     #[must_use]
     pub fn due(&self, now: Time) -> Option<Time> {
         let controller = earlier(self.silent_at(), self.call_at);
-        let paced = self.is_awaited.then(|| self.pacer.ready_at(now)).flatten();
-        earlier(controller, paced)
+        let is_paced = self.is_awaited || self.is_unreported_awaited && self.holds_unreported;
+        let paced = is_paced.then(|| self.pacer.ready_at(now)).flatten();
+        let is_held = self.is_unreported_awaited || self.is_awaited && self.is_free;
+        let held = is_held.then(|| self.breaker.ready_at(now)).flatten();
+        [paced, held].into_iter().fold(controller, earlier)
     }
 
     /// Does what is due.
@@ -333,6 +388,7 @@ impl Path {
         let prior = Prior { rtt: self.rtt(), rate_bps_max: self.estimates.delivery_rate_bps };
         self.in_flight.take_all();
         self.estimates.handle_idle();
+        self.breaker.begin_anew();
         self.begin(now, &prior);
         self.handle_path_change(now);
     }
@@ -354,13 +410,23 @@ impl Path {
 
     /// The next question that is due.
     pub fn poll_question(&mut self, now: Time) -> Option<Question> {
-        self.prober.as_mut()?.poll_question(now)
+        let question = self.prober.as_mut()?.poll_question(now)?;
+        self.counting.note_asked(now, question.number);
+        Some(question)
+    }
+
+    /// How many packets have left so far: what a question says.
+    #[must_use]
+    pub fn sent_packets(&self) -> u64 {
+        self.counting.sent()
     }
 
     /// A question out of turn, no longer than `len`; it is probed from now on, if it was not.
     pub fn ask_at_most(&mut self, now: Time, one_clock: bool, len: usize) -> Question {
         let prober = self.prober.get_or_insert_with(|| Prober::new(now, one_clock));
-        prober.ask_at_most(now, len)
+        let question = prober.ask_at_most(now, len);
+        self.counting.note_asked(now, question.number);
+        question
     }
 
     /// The next question is asked early, with others.
@@ -370,15 +436,9 @@ impl Path {
         }
     }
 
-    /// An answer has come, with the times at which the peer got the question and answered, in
-    /// nanoseconds of its clock; `None` for one to nothing.
-    pub fn handle_answer(
-        &mut self,
-        now: Time,
-        number: u64,
-        received: u64,
-        answered: u64,
-    ) -> Option<Heard> {
+    /// An answer has come; `None` for one to nothing.
+    pub fn handle_answer(&mut self, now: Time, answer: &Answer) -> Option<Heard> {
+        let Answer { number, received, answered, count } = *answer;
         let Some(prober) = &mut self.prober else { return Some(Heard::default()) };
         let is_back = prober.is_silent(now);
         let before = (*prober.offset(), prober.datagram_len(now));
@@ -387,7 +447,28 @@ impl Path {
         }
         let after = (*prober.offset(), prober.datagram_len(now));
         let clock = (before.0 != after.0).then_some(after.0);
-        Some(Heard { is_back, has_len: before.1 != after.1, clock })
+        let there = Duration::from_nanos(answered.saturating_sub(received));
+        let held = count.and_then(|count| self.handle_count(now, number, count, there));
+        Some(Heard { is_back, has_len: before.1 != after.1, clock, held })
+    }
+
+    /// So many packets had come before a question, whose answer was held for so long.
+    fn handle_count(
+        &mut self,
+        now: Time,
+        number: u64,
+        packets: u32,
+        there: Duration,
+    ) -> Option<Held> {
+        let before = self.counting.last();
+        let counted = self.counting.handle_answer(number, packets)?;
+        let (sent, received) = (counted.sent - before.sent, counted.received - before.received);
+        self.estimates.handle_counted(sent, received);
+        let rtt = now.since(counted.at).saturating_sub(there);
+        let held = self.breaker.handle_counted(now, counted, rtt)?;
+        self.obey(now);
+        self.is_due_earlier = true;
+        Some(held)
     }
 
     /// Datagrams are too long, somebody says, and perhaps how long they may be; it is tried out.

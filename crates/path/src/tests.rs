@@ -130,7 +130,7 @@ fn a_window_lets_out_as_much_as_is_not_in_flight_and_says_when_there_is_room() {
     bench.send(ms(1), 2);
     assert_eq!((bench.path.allowance(ms(1), true), bench.path.in_flight_bytes()), (0, 11_000));
     assert!(!bench.path.poll_room(ms(1)), "nobody waits");
-    bench.path.await_room();
+    bench.path.await_room(true);
     assert!(!bench.path.poll_room(ms(1)));
     bench.path.handle_seen(ms(20), &delivered(4, ms(0)));
     assert!(bench.path.poll_room(ms(20)) && !bench.path.poll_room(ms(20)), "once");
@@ -174,7 +174,7 @@ fn the_pace_says_when_there_is_room_again() {
         (0, None),
         "nobody waits"
     );
-    bench.path.await_room();
+    bench.path.await_room(true);
     let at = bench.path.due(ms(0)).unwrap();
     assert!(!bench.path.poll_room(ms(0)) && at > ms(0) && at < ms(3), "{at:?}");
     assert!(bench.path.poll_room(at));
@@ -184,7 +184,7 @@ fn the_pace_says_when_there_is_room_again() {
 fn silence_is_the_loss_of_all_that_is_in_flight() {
     let mut bench = Bench::new(3_000, None, None);
     bench.send(ms(0), 3);
-    bench.path.await_room();
+    bench.path.await_room(true);
     let at = ms(0) + SILENT_AFTER_MIN;
     assert_eq!(bench.path.due(ms(0)), Some(at));
     bench.path.handle_timeout(at - Duration::from_millis(1));

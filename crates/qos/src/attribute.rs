@@ -20,6 +20,8 @@
 //! | 12 | receivers       | number        | 1 to 65535                     | min, max | how many at once    |
 //! | 13 | confidentiality | level         | none, preferred, required      | min      | others cannot read  |
 //! | 14 | authenticity    | level         | none, preferred, group, source | min      | who sent it         |
+//! | 15 | newest          | level         | any, arrives                   | min      | the newest unit     |
+//! | 16 | share           | number        | 0 to 100                       | min      | part beside equals  |
 //!
 //! Authenticity of the group says that some holder of its key sent a unit, of the source that this
 //! very sender did; the two are never shown as the same.
@@ -79,6 +81,10 @@ pub mod level {
     pub const AUTHENTICITY_GROUP: Quantity = 2;
     /// authenticity: this very sender sent it.
     pub const AUTHENTICITY_SOURCE: Quantity = 3;
+    /// newest: any unit may be lost.
+    pub const NEWEST_ANY: Quantity = 0;
+    /// newest: a unit arrives that no newer one replaces.
+    pub const NEWEST_ARRIVES: Quantity = 1;
 }
 
 /// What is asked of one flow: at most one requirement per attribute.
@@ -182,6 +188,14 @@ impl Attributes {
     /// its attribute does not take.
     pub fn check(&self) -> Result<(), RequirementError> {
         self.entries().try_for_each(|(key, requirement)| requirement.check(key))
+    }
+
+    /// Whether the newest unit is to arrive.
+    #[must_use]
+    pub fn newest(&self) -> bool {
+        let is_worth = |asked: &Requirement| asked.weight.is_some_and(|weight| weight > 0);
+        let is_asked = |asked: &Requirement| asked.min >= Some(level::NEWEST_ARRIVES);
+        self.get(AttributeKey::Newest).is_some_and(|asked| is_asked(asked) || is_worth(asked))
     }
 
     /// The time after which a unit is of no use: the bound of its delay, or its deadline, in ns.

@@ -103,7 +103,9 @@ fn two_way() -> SessionBuilder {
         .attribute("cpu", most("20 %", 0.1))
         .attribute("receivers", Fields::new().with("min", 1).with("max", 8))
         .attribute("confidentiality", "preferred")
-        .attribute("authenticity", Fields::new().with("min", "preferred").with("weight", 0.5));
+        .attribute("authenticity", Fields::new().with("min", "preferred").with("weight", 0.5))
+        .attribute("newest", "any")
+        .attribute("share", 4);
     let back = FlowBuilder::new("back", Role::Participant, raw())
         .bound_bps(1_000_000)
         .attribute("delay", "500 ms")

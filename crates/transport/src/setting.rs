@@ -14,5 +14,5 @@ pub(crate) fn internet() -> Setting {
     };
     let units =
         Units { len_mean: 500, len_max: 500, per_ks: 50_000, divisible: false, is_paced: true };
-    Setting { path, units, bound_bps: 0, useful_ns: u64::MAX, deadline_ns: u64::MAX }
+    Setting::new(path, units)
 }

@@ -33,7 +33,7 @@ fn setting(random: &mut Random) -> Setting {
         is_paced: true,
     };
     let bound_bps = if random.chance(0.5) { 0 } else { wide(random) };
-    Setting { path, units, bound_bps, useful_ns: wide(random), deadline_ns: u64::MAX }
+    Setting { bound_bps, useful_ns: wide(random), ..Setting::new(path, units) }
 }
 
 #[test]

@@ -18,6 +18,8 @@ use crate::bytes::Reader;
 
 /// The numbers of the attributes that a core heeds; `qos::AttributeKey` has all.
 pub mod key {
+    /// One way, in ns.
+    pub const DELAY: u16 = 2;
     /// The share of units lost, in ppb.
     pub const LOSS: u16 = 4;
     /// The sequence of units: 1 ordered.
@@ -26,12 +28,18 @@ pub mod key {
     pub const DUPLICATES: u16 = 6;
     /// Changes are noticed: 1 checked.
     pub const INTEGRITY: u16 = 7;
+    /// How old a unit may be that is handed over, in ns.
+    pub const DEADLINE: u16 = 8;
     /// Which flows go first: 0 to 7, 7 before all others.
     pub const PRIORITY: u16 = 9;
     /// Others cannot read: 1 preferred, 2 required.
     pub const CONFIDENTIALITY: u16 = 13;
     /// Who has sent it: 1 preferred, 2 somebody of the group, 3 the source.
     pub const AUTHENTICITY: u16 = 14;
+    /// The newest unit arrives: 1.
+    pub const NEWEST: u16 = 15;
+    /// What a flow gets beside others of its priority: 0 to 100; 0 what all others leave.
+    pub const SHARE: u16 = 16;
 }
 
 /// Length in bytes.

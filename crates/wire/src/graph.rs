@@ -58,6 +58,12 @@ impl GraphForm {
         Self { nodes: modules.into_iter().zip(parents).map(node).collect() }
     }
 
+    /// The modules by their numbers, from the application to the network, each with the values of
+    /// its parameters.
+    pub fn modules(&self) -> impl DoubleEndedIterator<Item = (u16, &[(u16, u64)])> {
+        self.nodes.iter().map(|node| (node.module, &node.params[..]))
+    }
+
     /// Whether every module stands under the one before it: no branches.
     #[must_use]
     pub fn is_line(&self) -> bool {

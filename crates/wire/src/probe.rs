@@ -8,13 +8,21 @@
 //!  | asked (ns)               | received (ns)      | answered (ns)    | tag (64) | padding …
 //!  +--------------------------+--------------------+------------------+----------+
 //!  flags: 1 = answer
+//!
+//!  in the padding, where the sender counts:
+//!  +--------+-----------------+--------------------+--------------------+
+//!  | 0x01   | 0 (24)          | packets (32)       | tag (64)           |
+//!  +--------+-----------------+--------------------+--------------------+
 //! ```
 //!
 //! The listener gives the dialer a token over the control connection. `connection` is derived from
 //! it and goes in clear; `tag` is a keyed hash over all fields before it, with the token as the
 //! key, so an answer comes from the peer and is unaltered. A question is answered once, with an
 //! answer that is never longer than it. The times give the round trip and the offset of the clocks
-//! as in RFC 5905, section 8.
+//! as in RFC 5905, section 8. A question says how many packets of flows have left before it, an
+//! answer to such a one how many had come before the question: the difference of two of each is
+//! what the path has lost between them, without a number in each packet. Who does not know of
+//! counts takes them for padding.
 
 use crate::Malformed;
 use crate::bytes::Reader;
@@ -29,6 +37,39 @@ pub const LEN: usize = 52;
 pub const COVERED_LEN: usize = 44;
 
 const ANSWER: u8 = 1;
+
+/// Length in bytes of a count.
+pub const COUNT_LEN: usize = 16;
+
+const COUNT: u8 = 1;
+
+/// How many packets of flows have left, or come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Count {
+    /// The low 32 bits of their number since the path was opened.
+    pub packets: u32,
+    /// The keyed hash over the probe's tag and the fields before.
+    pub tag: u64,
+}
+
+impl Count {
+    /// The bytes before its tag.
+    #[must_use]
+    pub fn covered(&self) -> [u8; COUNT_LEN - 8] {
+        let mut bytes = [COUNT, 0, 0, 0, 0, 0, 0, 0];
+        if let Some(to) = bytes.last_chunk_mut() {
+            *to = self.packets.to_be_bytes();
+        }
+        bytes
+    }
+
+    /// What lies in the padding, if it is one.
+    fn parse(reader: &mut Reader<'_>) -> Option<Self> {
+        let head = reader.u32().ok()?;
+        let count = Self { packets: reader.u32().ok()?, tag: reader.u64().ok()? };
+        (head == u32::from(COUNT) << 24).then_some(count)
+    }
+}
 
 /// The legal form of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +91,8 @@ pub struct Probe {
     pub answered_ns: u64,
     /// The keyed hash over the fields before it.
     pub tag: u64,
+    /// What its sender has counted.
+    pub count: Option<Count>,
 }
 
 impl Probe {
@@ -71,6 +114,7 @@ impl Probe {
             received_ns: reader.u64()?,
             answered_ns: reader.u64()?,
             tag: reader.u64()?,
+            count: Count::parse(&mut reader),
         })
     }
 
@@ -96,7 +140,11 @@ impl Probe {
         let start = into.len();
         into.extend_from_slice(&self.covered());
         into.extend_from_slice(&self.tag.to_be_bytes());
-        into.resize(start.saturating_add(len.max(LEN)), 0);
+        if let Some(count) = &self.count {
+            into.extend_from_slice(&count.covered());
+            into.extend_from_slice(&count.tag.to_be_bytes());
+        }
+        into.resize(into.len().max(start.saturating_add(len)), 0);
     }
 }
 
@@ -115,6 +163,7 @@ mod tests {
             received_ns: 3,
             answered_ns: 4,
             tag: 5,
+            count: None,
         };
         let mut bytes = Vec::new();
         probe.emit(0, &mut bytes);
@@ -122,7 +171,34 @@ mod tests {
         assert_eq!(Probe::parse(&bytes), Ok(probe));
         probe.emit(300, &mut bytes);
         assert_eq!(bytes.len(), LEN + 300);
+        assert_eq!(Probe::parse(&bytes[LEN..]), Ok(probe), "padding is no count");
         assert_eq!(Probe::parse(&bytes[..LEN - 1]), Err(Malformed));
         assert_eq!(Probe::parse(&[0x80; LEN]), Err(Malformed));
+    }
+
+    #[test]
+    fn a_count_lies_in_the_padding_and_one_that_is_cut_short_or_of_another_kind_is_none() {
+        let count = Some(Count { packets: u32::MAX - 1, tag: 9 });
+        let plain = Probe {
+            answer: false,
+            size: 0,
+            connection: 7,
+            number: 1,
+            asked_ns: 2,
+            received_ns: 0,
+            answered_ns: 0,
+            tag: 5,
+            count: None,
+        };
+        let counted = Probe { count, ..plain };
+        for len in [0, LEN, LEN + COUNT_LEN, 300] {
+            let mut bytes = Vec::new();
+            counted.emit(len, &mut bytes);
+            assert_eq!(bytes.len(), len.max(LEN + COUNT_LEN));
+            assert_eq!(Probe::parse(&bytes), Ok(counted));
+            assert_eq!(Probe::parse(&bytes[..LEN + COUNT_LEN - 1]), Ok(plain));
+            bytes[LEN + 3] = 1;
+            assert_eq!(Probe::parse(&bytes), Ok(plain));
+        }
     }
 }

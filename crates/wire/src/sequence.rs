@@ -1,4 +1,4 @@
-//! The header of module `sequence`: the number of a packet within its epoch.
+//! The header of modules `sequence` and `dedup`: the number of a packet within its epoch.
 //!
 //! ```text
 //!  +-----------------------------------------------+
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Both ends begin an epoch at 0; the receiver extends the number to 64 bits from the one it
-//! expects.
+//! expects, so numbers turn over unnoticed while it misses fewer than 2^31 in a row.
 
 use crate::Malformed;
 use crate::bytes::Reader;
@@ -52,8 +52,26 @@ mod tests {
 
     #[test]
     fn emit_and_parse_are_inverse() {
-        let header = Header { number: 77 };
-        assert_eq!(Header::parse(&header.emit()), Ok(header));
-        assert_eq!(Header::parse(&[0; 3]), Err(Malformed));
+        for number in [0, 1, 77, u32::MAX] {
+            let header = Header { number };
+            assert_eq!(Header::parse(&header.emit()), Ok(header));
+            assert_eq!(Header::parse(&[&header.emit()[..], &[9; 40]].concat()), Ok(header));
+        }
+        for len in 0..LEN {
+            assert_eq!(Header::parse(&[7; LEN][..len]), Err(Malformed), "{len} bytes");
+        }
+    }
+
+    #[test]
+    fn a_number_is_found_on_both_sides_of_a_turn() {
+        let turn = 1_u64 << 32;
+        for number in [0, 1, turn - 1, turn, 3 * turn + 9] {
+            for apart in [0, 1, 8_192, (1 << 31) - 1] {
+                assert_eq!(extend(number as u32, number + apart), Some(number), "{apart} ahead");
+                let before = number.saturating_sub(apart);
+                assert_eq!(extend(number as u32, before), Some(number), "{apart} behind");
+            }
+        }
+        assert_eq!(extend(u32::MAX, 0), None, "before the epoch began");
     }
 }

@@ -1,4 +1,5 @@
-//! The header of module `fec-rlc`: which source a packet is, or of which ones it is computed.
+//! The header of modules `fec-rlc` and `fec-xor`: which source a packet is, or of which ones it is
+//! computed.
 //!
 //! ```text
 //!   0                    24        32        40                  56
@@ -11,13 +12,16 @@
 //! Where `sources` is 0, the packet is one that was handed over, a *source*, with this number, and
 //! `length` is how many bytes follow; its key says nothing. Else it is a *repair*, computed of that
 //! many sources, of which the last has this number; `length` and bytes are what the code makes of
-//! those of the sources, by factors that follow from number and key.
+//! those of the sources. In `fec-rlc` sources follow each other, and factors follow from number and
+//! key; in `fec-xor` each is as many numbers behind the one before it as the key says, at least 1,
+//! and the sum is an exclusive or.
 //!
 //! A repair is as much longer than the longest source as its header is, and both must fit the same
 //! path: so both headers have one length, and a shorter one for sources would save nothing where
 //! packets are full.
 //!
-//! Own header; RFC 8681 sections 3.1 and 3.3 have the same fields in 32 bits more.
+//! Own header; RFC 8681 sections 3.1 and 3.3 have the same fields in 32 bits more, and SMPTE ST
+//! 2022-1 has number (SNBase), key (offset) and sources (NA) among 16 bytes behind those of RTP.
 
 use crate::Malformed;
 use crate::bytes::Reader;
@@ -42,7 +46,8 @@ pub struct Header {
     pub number: u32,
     /// Of how many sources a repair is computed; 0 in a source.
     pub sources: u8,
-    /// What the factors of a repair follow from, besides the number.
+    /// What the factors of a repair follow from, besides the number; of a sum, how far its sources
+    /// are apart.
     pub key: u8,
     /// How many bytes of a source follow; in a repair, what the code makes of these numbers.
     pub length: u16,

@@ -46,6 +46,11 @@ impl Kept {
             2 => Self { order: true, once: true, ..below },
             3 => Self { whole: true, ..below },
             4 => Self { order: false, once: false, ..below },
+            5 | 9 | 14 => Self { order: false, ..below },
+            6 => Self { order: is_ordered(node), once: true, ..below },
+            7 | 13 => Self { order: true, once: true, ..below },
+            10 => Self { once: true, ..below },
+            11 => Self { whole: true, ..below },
             _ => below,
         })
     }
@@ -65,6 +70,11 @@ impl Kept {
             whole: self.whole && other.whole,
         }
     }
+}
+
+/// Whether `arq-nak` is to hand over in order.
+fn is_ordered(node: &NodeForm) -> bool {
+    node.params.iter().any(|(number, value)| *number == 1 && *value != 0)
 }
 
 /// A graph that the input says: mostly of modules that there are.

@@ -4,7 +4,7 @@ use crate::input::Input;
 use crate::rig::balance::Balance;
 use crate::rig::{Rig, packet, ports};
 use dacapo_wire::data;
-use dacapo_wire::probe::Probe;
+use dacapo_wire::probe::{Count, Probe};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
@@ -83,7 +83,10 @@ fn probe(input: &mut Input<'_>) -> Vec<u8> {
         received_ns: 0,
         answered_ns: 0,
         tag: input.number(),
+        count: None,
     };
+    let count = Count { packets: probe.number as u32, tag: probe.tag };
+    let probe = Probe { count: probe.size.is_multiple_of(3).then_some(count), ..probe };
     let mut bytes = Vec::new();
     probe.emit(usize::from(input.u8()) * 6, &mut bytes);
     bytes

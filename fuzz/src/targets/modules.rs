@@ -9,7 +9,7 @@ use dacapo_packet::Layout;
 use std::time::Duration;
 
 /// The graphs that are tried, from the application down.
-pub(super) const GRAPHS: [&[&str]; 26] = [
+pub(super) const GRAPHS: [&[&str]; 34] = [
     &[],
     &["segment"],
     &["sequence"],
@@ -36,6 +36,14 @@ pub(super) const GRAPHS: [&[&str]; 26] = [
     &["sequence", "sum16"],
     &["fec-rlc"],
     &["segment", "sequence", "fec-rlc", "checksum"],
+    &["latest"],
+    &["latest", "segment", "repeat", "checksum"],
+    &["fec-xor"],
+    &["segment", "sequence", "fec-xor", "checksum"],
+    &["lz4"],
+    &["use-by", "lz4", "segment", "checksum"],
+    &["zstd"],
+    &["latest", "zstd", "segment"],
 ];
 
 /// Behind the name of a module that is to hand packets over in order.

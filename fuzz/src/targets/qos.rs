@@ -58,8 +58,7 @@ fn ask(attributes: &Attributes, session: &SessionFile) {
         divisible: false,
         is_paced: true,
     };
-    let setting =
-        Setting { path, units, bound_bps: 10_000_000, useful_ns: u64::MAX, deadline_ns: u64::MAX };
+    let setting = Setting { bound_bps: 10_000_000, ..Setting::new(path, units) };
     let used = Use::Played { playout_ns: None };
     let request = Request::new(attributes.clone(), setting, used);
     match choose(&dacapo::catalogue(), &request, &Pins::NONE) {

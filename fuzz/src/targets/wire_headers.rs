@@ -6,9 +6,9 @@ use crate::oracle;
 use dacapo_wire::attribute::AttributeForm;
 use dacapo_wire::data::{self, Belongs, classify};
 use dacapo_wire::medium::Medium;
-use dacapo_wire::probe::{self, Probe};
+use dacapo_wire::probe::{self, Count, Probe};
 use dacapo_wire::{
-    acknowledgement, duplicates, media, name, parity, retransmission, segment, sequence, sliding,
+    acknowledgement, compression, media, name, parity, retransmission, segment, sequence, sliding,
     text, unit, use_by,
 };
 
@@ -81,8 +81,8 @@ pub fn headers(bytes: &[u8]) {
         4 => asking(expected, bytes),
         5 => acknowledging(expected, bytes),
         6 => stamped(expected, bytes),
-        7 => counted(expected, bytes),
-        8 => sliding(expected, bytes),
+        7 => sliding(expected, bytes),
+        8 => packed(bytes),
         3 => {
             let Ok(header) = parity::Header::parse(bytes) else { return };
             assert_eq!(bytes.get(..parity::LEN), Some(&header.emit()[..]));
@@ -135,14 +135,6 @@ fn stamped(expected: u64, bytes: &[u8]) {
     }
 }
 
-/// The header of a number against duplicates.
-fn counted(expected: u64, bytes: &[u8]) {
-    let Ok(header) = duplicates::Header::parse(bytes) else { return };
-    assert_eq!(bytes.get(..duplicates::LEN), Some(&header.emit()[..]));
-    let found = duplicates::extend(header.number, expected);
-    check_nearest(found, expected, header.number.into(), 32);
-}
-
 /// The header of a sliding window.
 fn sliding(expected: u64, bytes: &[u8]) {
     let Ok(header) = sliding::Header::parse(bytes) else { return };
@@ -150,6 +142,17 @@ fn sliding(expected: u64, bytes: &[u8]) {
     let found = sliding::extend(header.number, expected);
     check_nearest(found, expected, header.number.into(), 24);
     assert!(found.is_none_or(|it| sliding::low(it) == header.number));
+}
+
+/// The header of compression, and what may follow it.
+fn packed(bytes: &[u8]) {
+    let Ok(form) = compression::Form::parse(bytes) else { return };
+    assert_eq!(bytes.get(..compression::LEN), Some(&form.emit()[..]));
+    let rest = bytes.get(compression::LEN..).unwrap_or_default();
+    if let Ok(len) = compression::segment_len(rest) {
+        assert!(len >= compression::SEGMENT_MIN);
+        assert_eq!(rest.get(..compression::SEGMENT_LEN), Some(&len.to_be_bytes()[..]));
+    }
 }
 
 /// The header of acknowledgement, and what may follow it.
@@ -215,9 +218,12 @@ pub fn datagram_seeds() -> Vec<Vec<u8>> {
         received_ns: 0,
         answered_ns: 0,
         tag: 5,
+        count: None,
     };
+    let counted = Probe { count: Some(Count { packets: 40, tag: 6 }), ..probe };
     let mut seeds = vec![Vec::new(), vec![0xC0, 0, 0, 0, 1, 8], vec![0x3F; 20], vec![0x82, 1]];
-    for (probe, len) in [(probe, 0), (probe, 100), (Probe { answer: true, ..probe }, 64)] {
+    let answer = Probe { answer: true, ..probe };
+    for (probe, len) in [(probe, 0), (probe, 100), (answer, 64), (counted, 80)] {
         let mut bytes = Vec::new();
         probe.emit(len, &mut bytes);
         seeds.push(bytes);
@@ -269,9 +275,9 @@ pub fn headers_seeds() -> Vec<Vec<u8>> {
         seed(5, &resent.emit()),
         seed(5, &[&said.emit()[..], &state.emit(), &came.emit(), &came.emit()].concat()),
         seed(6, &use_by::Header::at(77_000).emit()),
-        seed(7, &duplicates::Header { number: u32::MAX }.emit()),
-        seed(8, &sliding::Header::source(u64::MAX, 0).emit()),
-        seed(8, &sliding::Header { sources: 40, key: 9, ..sliding::Header::source(77, 0) }.emit()),
+        seed(7, &sliding::Header::source(u64::MAX, 0).emit()),
+        seed(7, &sliding::Header { sources: 40, key: 9, ..sliding::Header::source(77, 0) }.emit()),
+        seed(8, &[&compression::Form::PackedSegments.emit()[..], &[5, 0x9D, 1]].concat()),
     ]
 }
 

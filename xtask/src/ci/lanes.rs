@@ -20,11 +20,12 @@ use super::programs::{Ended, Program};
 use crate::skips::Skips;
 
 /// Packages whose tests never look at a clock.
-const PATIENT: [&str; 12] = [
+const PATIENT: [&str; 13] = [
     "dacapo-base",
     "dacapo-core",
     "dacapo-fuzz",
     "dacapo-lift",
+    "dacapo-link",
     "dacapo-modules",
     "dacapo-netlab",
     "dacapo-packet",

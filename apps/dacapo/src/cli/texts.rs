@@ -33,6 +33,9 @@ With --json every event is a line with an object; its \"event\" is one of:
              sessions: uri, name, title and flows, each with name, medium, graph, bound_bps,
              playout_ns and direction (to-participant, to-creator)
   joined     session, peer (its address), identity, identity_is_verified
+  contact_lost, contact_restored (after_s), path_mtu_changed (from_bytes, to_bytes),
+  path_held  (loss_ppm of ten seconds; rate_bps that flows are held to, null: no longer),
+  stood_in   (flow, transport, reason): session, peer, and what is in brackets
   left       session, peer, error (or null), accounts: the ledgers, as in play --json
   refused    error
 
@@ -154,15 +157,16 @@ Examples:
 
 pub const SEND: &str = "\
 What the protocol must be is said with --ask, by attributes: throughput, delay, jitter, loss, order,
-duplicates, integrity, deadline, priority, frame_rate, cpu, confidentiality, authenticity. Without
---ask it is reliable. The receiver's host chooses the protocol; a request that it cannot meet is
-refused with the nearest one that it can. The files are hashed (SHA-256) at both ends.
+duplicates, integrity, deadline, priority, share, frame_rate, cpu, confidentiality, authenticity,
+newest. Without --ask it is reliable. The receiver's host chooses the protocol; a request that it
+cannot meet is refused with the nearest one that it can. The files are hashed (SHA-256) at both
+ends.
 
 With --format and --deadline it is a broadcast: what is older than the deadline is not shown, what
 is lost leaves a gap, and the protocol is the one that leaves the fewest; what had waited in a pipe
-before the flow began is not sent. The deadline counts from when a unit was read to when it is
-written at the other end. Say the rate with --ask, which lets the protocol be chosen for it:
-\"throughput>=5Mbit/s\".
+before the flow began is not sent. The deadline counts from when a unit of up to seven packets is
+whole, 8 ms after the first of them was read at most, to when it is written at the other end. Say
+the rate with --ask, which lets the protocol be chosen for it: \"throughput>=5Mbit/s\".
 
 Examples:
   dacapo send 192.0.2.7 holiday.avi notes.txt
@@ -245,6 +249,13 @@ CONFIG is \"perfect\" or some of these, separated by commas:
   corrupt=0.1%                            altered, and a checksum of UDP, TCP or ICMP shows it
   corrupt-undetected=0.1%                 altered, and no such checksum shows it
   rate=10Mbit/s, queue=100, queue-bytes=64kB
+  trace=FILE, trace=cellular:7            instead of a rate: what leaves when, in Mahimahi's format
+                                          (a line, in ms, for each 1,500 bytes that can leave; no
+                                          comma in FILE), or made from a seed
+  aqm=codel, aqm-target=5ms, aqm-interval=100ms
+                                          drops or marks before the queue is full (RFC 8289)
+  aqm=dualpi2, aqm-target=15ms            the same with a second queue for L4S (RFC 9332)
+  ecn=clear                               takes both ECN bits from all that enters (to Not-ECT)
   partition=5s..7s+20s..never             nothing passes; times count from the start
   mtu=1280, mtu-from=10s                  longer ones vanish (a black hole), from then on
   in-flight=65536                         on the way at once, at most

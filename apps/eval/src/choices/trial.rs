@@ -76,6 +76,9 @@ pub fn run(asked: &Asked, chosen: &Chosen, seed: u64) -> Result<Seen, String> {
     if attributes.get(AttributeKey::Order).is_some() && !record.numbers.is_sorted() {
         broken.push(format!("units came out of order, seed {seed}"));
     }
+    if attributes.newest() && record.numbers.last().copied() != Some(count - 1) {
+        broken.push(format!("the newest unit did not come, seed {seed}"));
+    }
     if is_checked(attributes) && record.altered > 0 {
         broken.push(format!("{} units were altered, seed {seed}", record.altered));
     }

@@ -18,11 +18,14 @@ pub struct Flow {
     random: Random,
     now: Time,
     layout: Layout,
+    /// What units say one after the other, where that matters; else whatever lies there.
+    says: Vec<u8>,
+    said: usize,
 }
 
 impl Flow {
     /// Of these modules, for packets of so many bytes of payload.
-    pub fn new(entries: &[Entry], packet_len: usize) -> Self {
+    pub fn new(entries: &[Entry], packet_len: usize, says: Vec<u8>) -> Self {
         // Room for every module of any graph, so that memory is the same with and without.
         let (head, tail) = (PATH_HEAD + 32, 8);
         let layout = Layout { head, tail, segment: packet_len, segmented: true };
@@ -39,6 +42,8 @@ impl Flow {
             random: Random::from_number(1),
             now: Time::from_millis(1),
             layout,
+            says,
+            said: 0,
         }
     }
 
@@ -54,12 +59,21 @@ impl Flow {
     fn send(&mut self, packets: usize) {
         let len = packets * self.layout.segment;
         let Ok(mut packet) = self.pool.alloc_train(&self.layout, len) else { return };
+        self.say(&packet, len);
         packet.set_unit_ends(true, true);
         packet.time = self.now;
         let mut around = Context { now: self.now, pool: &mut self.pool, random: &mut self.random };
         self.sender.feed(&mut around, packet);
         self.sender.run(&mut around);
         self.carry();
+    }
+
+    /// Writes what a unit of so many bytes says.
+    fn say(&mut self, packet: &Packet, len: usize) {
+        let end = self.said + len;
+        let (from, to) = if end <= self.says.len() { (self.said, end) } else { (0, len) };
+        self.said = to;
+        self.pool.write_payload(packet, 0, self.says.get(from..to).unwrap_or_default());
     }
 
     fn fire(&mut self) {

@@ -177,9 +177,15 @@ impl Router {
         }
         let (id, index) = (SessionId(target.session), target.flow);
         let (mut told, mut come) = (FlowOut::default(), Some(packet));
-        let peers = &self.peers;
+        let (peers, is_own) = (&mut self.peers, own.is_some());
         self.sessions.with_data(id, |session| {
-            let times = peers.get(session.peer()).map(Peer::times).unwrap_or_default();
+            let packets = come.as_ref().map_or(0, Packet::segment_count);
+            let look = |peer: &mut Peer| {
+                // What goes to a group was not sent to this path alone.
+                peer.note_received(if is_own { packets } else { 0 });
+                peer.times()
+            };
+            let times = peers.adjust(session.peer(), look).unwrap_or_default();
             let taken = session.on_flow(index, |flow| {
                 let packet = come.take()?;
                 Some(flow.handle_data(now, shared, target.epoch, packet, times, &mut told))

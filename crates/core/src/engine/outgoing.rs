@@ -1,7 +1,7 @@
 //! [`Outgoing`]: what goes out next.
 //!
 //! ```text
-//!   the flows of the highest priority that have any, in turn -> a packet, its peer, its way
+//!   whose turn it is of those that have any, see Schedule -> a packet, its peer, its way
 //!   a fan-out -> a packet for the first of its origins, copies for the others
 //!             -> a view for the stream of each member
 //! ```
@@ -12,7 +12,7 @@ use crate::error::{Code, Error};
 use crate::fanout::BACKLOG_BYTES_MAX;
 use crate::flow::FlowOut;
 use crate::ids::{FanOutId, Place, SessionId};
-use crate::schedule::{Asked, Schedule, Turn};
+use crate::schedule::{Asked, Asker, Polled, Schedule};
 use crate::session::Flow;
 use crate::transmit::{Payload, Transmit, Way};
 use dacapo_base::Time;
@@ -53,36 +53,58 @@ impl Outgoing {
         }
         sessions.set_may_give(false);
         fan_outs.set_may_give(false);
-        let order = self.schedule.take();
-        let equals = order.chunk_by(|one, next| one.priority == next.priority);
-        let found =
-            equals.map(|equals| self.poll_equals(now, router, equals)).find(Option::is_some);
-        self.schedule.give_back(order);
+        let mut asking = Asking { now, router, copies: &mut self.copies };
+        let found = self.schedule.poll(now, &mut asking);
         if found.is_some() {
             router.sessions.set_may_give(true);
         }
-        found.flatten()
+        found
     }
+}
 
-    /// The next packet of flows of one priority: first those behind the one that sent last.
-    fn poll_equals(&mut self, now: Time, router: &mut Router, equals: &[Turn]) -> Option<Transmit> {
-        self.schedule.in_turn(equals).find_map(|turn| self.poll_turn(now, router, turn))
-    }
+/// Asks flows and fan-outs for the schedule.
+struct Asking<'a> {
+    now: Time,
+    router: &'a mut Router,
+    copies: &'a mut VecDeque<Transmit>,
+}
 
-    fn poll_turn(&mut self, now: Time, router: &mut Router, turn: &Turn) -> Option<Transmit> {
-        let transmit = match turn.asked {
-            Asked::Flow(id, index) => poll_flow(now, router, id, index),
-            Asked::FanOut(id) => self.poll_fan_out(now, router, id),
-        };
-        if transmit.is_some() {
-            self.schedule.note_sent(turn);
+impl Asker for Asking<'_> {
+    type Packet = Transmit;
+
+    fn waits_since(&mut self, asked: Asked) -> Option<Time> {
+        match asked {
+            Asked::Flow(id, index) => {
+                self.router.sessions.get(id)?.flows().get(index)?.end.waits_since(self.now)
+            }
+            Asked::FanOut(id) => self.router.fan_outs.get(id)?.waits_since(self.now),
         }
-        transmit
     }
 
+    fn poll(&mut self, asked: Asked) -> Polled<Transmit> {
+        let polled = match asked {
+            Asked::Flow(id, index) => poll_flow(self.now, self.router, id, index),
+            Asked::FanOut(id) => {
+                self.poll_fan_out(id).ok_or_else(|| self.waits_since(asked).is_some())
+            }
+        };
+        match polled {
+            Ok(transmit) => {
+                // Those for further origins leave, too.
+                let len = transmit.payload.len() * (1 + self.copies.len());
+                Polled::Given(transmit, len)
+            }
+            Err(true) => Polled::Held,
+            Err(false) => Polled::Nothing,
+        }
+    }
+}
+
+impl Asking<'_> {
     /// The next packet of a fan-out to a group, from the first of its origins; copies of it are
     /// kept for the others, and go before the next packet of any flow.
-    fn poll_fan_out(&mut self, now: Time, router: &mut Router, id: FanOutId) -> Option<Transmit> {
+    fn poll_fan_out(&mut self, id: FanOutId) -> Option<Transmit> {
+        let (now, router) = (self.now, &mut *self.router);
         let mut out = Out::default();
         let packet = router.fan_outs.poll_packet(&mut router.shared.flow(now), id, &mut out);
         router.route(now, out);
@@ -103,29 +125,37 @@ impl Outgoing {
     }
 }
 
-fn poll_flow(now: Time, router: &mut Router, id: SessionId, index: usize) -> Option<Transmit> {
+/// The next packet of a flow, or whether it has anything that may not leave yet.
+fn poll_flow(
+    now: Time,
+    router: &mut Router,
+    id: SessionId,
+    index: usize,
+) -> Result<Transmit, bool> {
     let mut told = None;
     let (peers, shared, counters) = (&mut router.peers, &mut router.shared, &mut router.counters);
     // Who is only asked is not touched.
     let asked = router.sessions.ask(id, |session, is_touched| {
         if !session.flows().get(index).is_some_and(|flow| flow.end.may_give(now)) {
-            return None;
+            return Err(false);
         }
         *is_touched = true;
         let told = told.insert(FlowOut::default());
         // It is asked about with the next question that is due anyway.
-        peers.adjust(session.peer(), |peer| {
+        let sent = peers.adjust(session.peer(), |peer| {
             let poll = |flow: &mut Flow| flow.poll_packet(now, shared, peer, told);
-            let sent = session.on_flow(index, poll)??;
+            let (way, remote, packet) = session.on_flow(index, poll)??;
             counters.flows_asked += 1;
-            Some((sent.0, peer.local(), sent.1, sent.2))
-        })
+            Some((way, peer.local(), remote, packet?))
+        });
+        let is_held = || session.flows().get(index).is_some_and(|flow| flow.end.may_give(now));
+        sent.flatten().ok_or_else(is_held)
     });
-    let (way, local, remote, packet) = asked.flatten().flatten()?;
     if let Some(told) = told.filter(|told| !told.is_empty()) {
         router.apply_told(now, id, index, told);
     }
-    Some(Transmit { way, local, remote, payload: Payload::Packet(packet?) })
+    let (way, local, remote, packet) = asked.unwrap_or(Err(false))?;
+    Ok(Transmit { way, local, remote, payload: Payload::Packet(packet) })
 }
 
 /// Gives what fan-outs over streams have to the streams of their members: a view for each.

@@ -23,6 +23,7 @@ use crate::session::{Session, SessionCx, Sessions, no_session};
 use crate::shared::Shared;
 use crate::status::CoreCounters;
 use dacapo_base::{Address, Time};
+use dacapo_path::Held;
 use dacapo_wire::hub::Listing;
 use dacapo_wire::message::Message;
 use dacapo_wire::session::{CODE_SUCCESS, FlowOffer, Join};
@@ -218,6 +219,11 @@ impl Router {
                     if let (true, Some(from)) = (it.handle_path_len(cx, to), from) {
                         out.event(CoreEvent::PathMtuChanged { session: it.id(), from, to });
                     }
+                })
+            }
+            PeerNews::Held(Held { loss_ppm, rate_bps }) => {
+                self.for_sessions_with(now, id, out, |it, _, out| {
+                    out.event(CoreEvent::PathHeld { session: it.id(), loss_ppm, rate_bps });
                 })
             }
             PeerNews::Seen(seen) => {

@@ -36,7 +36,7 @@ use crate::flow::sender::Sender;
 use crate::flow::{Context, FlowOut, Lost, ModulesTold};
 use crate::ids::Place;
 use crate::ready_table::Due;
-use crate::schedule::priority;
+use crate::schedule::Rank;
 use crate::transmit::{ListenerId, Offered};
 use dacapo_base::{Address, Time};
 use dacapo_packet::{Packet, Pool};
@@ -67,7 +67,7 @@ pub(crate) struct FanOut {
     name: String,
     offer: FlowOffer,
     label: u32,
-    priority: u8,
+    rank: Rank,
     sender: Box<Sender>,
     members: BTreeMap<Place, Member>,
     /// From where it is sent to the group.
@@ -78,8 +78,8 @@ impl FanOut {
     /// One that nobody takes part in yet.
     pub fn new(name: String, offer: FlowOffer, label: u32, sender: Sender) -> Self {
         let (members, origins) = (BTreeMap::new(), Vec::new());
-        let (priority, sender) = (priority(&offer), Box::new(sender));
-        Self { name, offer, label, priority, sender, members, origins }
+        let (rank, sender) = (Rank::of(&offer), Box::new(sender));
+        Self { name, offer, label, rank, sender, members, origins }
     }
 
     /// Whether who is offered this may take part.
@@ -96,8 +96,9 @@ impl FanOut {
         self.label
     }
 
-    pub fn priority(&self) -> u8 {
-        self.priority
+    /// What it is to flows beside it.
+    pub fn rank(&self) -> Rank {
+        self.rank
     }
 
     pub fn sender(&self) -> &Sender {
@@ -226,6 +227,11 @@ impl FanOut {
     /// Whether it is worth asking for a packet.
     pub fn may_give(&self, now: Time) -> bool {
         self.sender.may_give(now)
+    }
+
+    /// Since when what it would give next has waited; `None` when it has nothing.
+    pub fn waits_since(&self, now: Time) -> Option<Time> {
+        self.sender.waits_since(now)
     }
 
     /// The next packet, if there is one that may go now.

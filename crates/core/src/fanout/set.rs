@@ -235,7 +235,7 @@ impl FanOuts {
     pub fn turns(&self) -> impl Iterator<Item = Turn> {
         let awake = self.all.awake().filter_map(|id| Some((id, self.get(id)?)));
         let to_group = awake.filter(|(_, it)| it.group().is_some());
-        to_group.map(|(id, it)| Turn { priority: it.priority(), asked: Asked::FanOut(id) })
+        to_group.map(|(id, it)| Turn { rank: it.rank(), asked: Asked::FanOut(id) })
     }
 
     /// Those that go to streams, awake or not.

@@ -54,6 +54,11 @@ impl Splice {
         self.units.is_empty()
     }
 
+    /// When the unit in front was handed over.
+    pub fn since(&self) -> Option<Time> {
+        self.units.front()?.chain.first().map(|packet| packet.time)
+    }
+
     /// An empty chain to write a unit into.
     pub fn spare_chain(&mut self) -> Vec<Packet> {
         self.spare.pop().unwrap_or_default()

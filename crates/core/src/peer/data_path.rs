@@ -12,8 +12,8 @@
 use crate::flow::{FlowSeen, PathTimes};
 use crate::status::PathStatus;
 use dacapo_base::{Address, Time};
-use dacapo_path::{ClockOffset, ControllerEntry, Heard, Life, Path, Question, Sent};
-use dacapo_wire::probe::Probe;
+use dacapo_path::{Answer, ClockOffset, ControllerEntry, Heard, Life, Path, Question, Sent};
+use dacapo_wire::probe::{self, Count, Probe};
 use sha2::{Digest, Sha256};
 
 /// The token of a connection: it names path probes and tags them, and is never sent with them.
@@ -39,6 +39,11 @@ impl ProbeKey {
     /// The tag of a probe.
     pub fn tag(self, probe: &Probe) -> u64 {
         self.hash(b"probe", &probe.covered())
+    }
+
+    /// The tag of a count in a probe.
+    pub fn count_tag(self, probe: &Probe, count: &Count) -> u64 {
+        self.hash(b"count", &[probe.tag.to_be_bytes(), count.covered()].concat())
     }
 
     fn hash(self, what: &[u8], bytes: &[u8]) -> u64 {
@@ -75,6 +80,8 @@ pub(crate) struct DataPath {
     asked_max: Option<u64>,
     /// The peer reads the same monotonic clock.
     one_clock: bool,
+    /// Packets of its flows that have come by datagrams, in the low 32 bits of their number.
+    received_packets: u32,
 }
 
 impl DataPath {
@@ -88,6 +95,7 @@ impl DataPath {
             told_len: None,
             asked_max: None,
             one_clock: false,
+            received_packets: 0,
         }
     }
 
@@ -144,9 +152,9 @@ impl DataPath {
         self.path.allowance(now, is_acknowledged)
     }
 
-    /// A packet waits that may not leave.
-    pub fn await_room(&mut self) {
-        self.path.await_room();
+    /// A packet waits that may not leave, of a flow that modules report about or not.
+    pub fn await_room(&mut self, is_acknowledged: bool) {
+        self.path.await_room(is_acknowledged);
     }
 
     /// Whether packets that wait may leave now; once.
@@ -202,6 +210,12 @@ impl DataPath {
     /// This end did not run until now.
     pub fn shift(&mut self, now: Time) {
         self.path.shift(now);
+    }
+
+    /// So many packets of a flow have come.
+    #[inline]
+    pub fn note_received(&mut self, packets: usize) {
+        self.received_packets = self.received_packets.wrapping_add(packets as u32);
     }
 
     #[inline]
@@ -270,12 +284,19 @@ impl DataPath {
 
     /// An answer has come; `None` for one to nothing.
     pub fn handle_answer(&mut self, now: Time, from: Address, probe: &Probe) -> Option<Answered> {
-        let (received, answered) = (probe.received_ns, probe.answered_ns);
-        let heard = self.path.handle_answer(now, probe.number, received, answered)?;
+        let (number, received, answered) = (probe.number, probe.received_ns, probe.answered_ns);
+        let count = self.authentic_count(probe).map(|count| count.packets);
+        let answer = Answer { number, received, answered, count };
+        let heard = self.path.handle_answer(now, &answer)?;
         let is_there =
             self.candidate.is_some_and(|(at, since)| at == from && probe.number >= since);
         let moved_from = is_there.then(|| self.move_to(now, from));
         Some(Answered { moved_from, heard })
+    }
+
+    /// What a probe has counted, if its sender has written that.
+    fn authentic_count(&self, probe: &Probe) -> Option<Count> {
+        probe.count.filter(|count| self.key.count_tag(probe, count) == count.tag)
     }
 
     /// A dialer's data port is there from now on; where it was.
@@ -299,25 +320,34 @@ impl DataPath {
             received_ns: 0,
             answered_ns: 0,
             tag: 0,
+            count: None,
         };
-        self.write(probe, question.len)
+        self.write(probe, Some(self.path.sent_packets() as u32), question.len)
     }
 
     /// The answer to a question of `len` bytes, as it is sent: not longer than the question; a
-    /// full-size answer shows that the way back carries it too.
+    /// full-size answer shows that the way back carries it too. To who counts it says how many
+    /// packets have come.
     pub fn write_answer(&self, now: Time, probe: Probe, len: usize) -> Vec<u8> {
         let answer = Probe {
             answer: true,
             size: len.min(usize::from(u16::MAX)) as u16,
             received_ns: now.as_nanos(),
             answered_ns: now.as_nanos(),
+            count: None,
             ..probe
         };
-        self.write(answer, len)
+        let has_room = len >= probe::LEN + probe::COUNT_LEN;
+        let is_counting = has_room && self.authentic_count(&probe).is_some();
+        self.write(answer, is_counting.then_some(self.received_packets), len)
     }
 
-    fn write(&self, mut probe: Probe, len: usize) -> Vec<u8> {
+    fn write(&self, mut probe: Probe, packets: Option<u32>, len: usize) -> Vec<u8> {
         probe.tag = self.key.tag(&probe);
+        probe.count = packets.map(|packets| {
+            let count = Count { packets, tag: 0 };
+            Count { tag: self.key.count_tag(&probe, &count), ..count }
+        });
         let mut bytes = Vec::with_capacity(len);
         probe.emit(len, &mut bytes);
         bytes
@@ -402,6 +432,34 @@ mod tests {
         let (before, now) = path.poll_len().unwrap();
         assert_eq!((before, Some(now)), (None, path.settled_len()));
         assert_eq!(path.poll_len(), None);
+    }
+
+    #[test]
+    fn who_counts_is_told_what_has_come_in_no_more_bytes_than_it_has_sent() {
+        let mut path = listening();
+        path.note_received(70);
+        let question = Question { number: 3, len: 0 };
+        let asked = Probe::parse(&path.write_question(ms(1), question)).unwrap();
+        assert_eq!(asked.count.map(|count| count.packets), Some(0), "nothing has left");
+        let len = probe::LEN + probe::COUNT_LEN;
+        let answered = |asked: Probe, len| path.write_answer(ms(2), asked, len);
+        let bytes = answered(asked, len);
+        assert_eq!(bytes.len(), len);
+        let told = Probe::parse(&bytes).unwrap();
+        assert_eq!(path.authentic_count(&told).map(|count| count.packets), Some(70));
+        let shorter = answered(asked, len - 1);
+        assert!(shorter.len() < len && Probe::parse(&shorter).unwrap().count.is_none());
+        // Who does not count, and who has not written the count, is answered as ever.
+        let forged = asked.count.map(|count| Count { packets: 9, ..count });
+        for count in [None, forged] {
+            let bytes = answered(Probe { count, ..asked }, 1_200);
+            let told = Probe::parse(&bytes).unwrap();
+            assert_eq!((told.count, told.tag), (None, path.key().tag(&told)));
+        }
+        let altered = Probe { count: Some(Count { packets: 7, ..told.count.unwrap() }), ..told };
+        assert_eq!(path.authentic_count(&altered), None);
+        let other = Probe { count: told.count, ..asked };
+        assert_eq!(path.authentic_count(&other), None, "it was written for another probe");
     }
 
     #[test]

@@ -181,9 +181,15 @@ impl Peer {
         self.data.handle_sent(now, sent);
     }
 
+    /// So many packets of a flow have come from it by datagrams.
+    #[inline]
+    pub fn note_received(&mut self, packets: usize) {
+        self.data.note_received(packets);
+    }
+
     /// A packet of a flow may not leave now.
-    pub fn await_room(&mut self) {
-        self.data.await_room();
+    pub fn await_room(&mut self, is_acknowledged: bool) {
+        self.data.await_room(is_acknowledged);
     }
 
     /// True when the peer is a process of this host, as far as its clock and its address say.

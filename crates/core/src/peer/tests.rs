@@ -128,7 +128,7 @@ fn what_is_in_flight_is_not_let_out_again_before_something_of_it_has_come() {
     path.handle_sent(at(1_000), &sent(6));
     assert!(!path.poll_room(at(1_000)), "nothing waits");
     assert!(!path.poll_earlier());
-    path.await_room();
+    path.await_room(true);
     assert!(path.poll_earlier() && !path.poll_earlier(), "once");
     assert!(!path.poll_room(at(1_000)), "nothing may leave");
     path.handle_seen(at(1_010), &came(3));
@@ -153,7 +153,7 @@ fn what_nothing_was_heard_of_for_long_is_in_flight_no_more_but_a_stop_is_no_sile
     assert_eq!(path.due(at(1_000)), None);
     path.handle_sent(at(1_000), &sent(10));
     let due = path.due(at(1_000)).expect("silence is noticed");
-    path.await_room();
+    path.await_room(true);
     path.shift(due);
     assert!(!path.poll_room(due), "this end did not run until then");
     let later = path.due(due).unwrap();
@@ -313,7 +313,7 @@ fn flows_of_a_peer_share_its_path() {
     assert_eq!(peer.allowance(at(1_000), true), 10_000);
     peer.note_sent(at(1_000), &sent(10));
     assert_eq!(peer.allowance(at(1_000), true), 0);
-    peer.await_room();
+    peer.await_room(true);
     peer.data.handle_seen(at(1_001), &came(1));
     assert!(peer.data.poll_room(at(1_001)));
 }

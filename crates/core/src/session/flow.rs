@@ -1,5 +1,6 @@
 //! [`Flow`]: one flow of a session at this end.
 
+use super::Role;
 use crate::agreement::Agreement;
 use crate::channel::{Channel, Channels};
 use crate::error::Error;
@@ -12,7 +13,7 @@ use crate::groups::Joined;
 use crate::ids::{FanOutId, PeerId, Place};
 use crate::peer::Peer;
 use crate::port::Ending;
-use crate::schedule::priority;
+use crate::schedule::Rank;
 use crate::shared::Shared;
 use crate::status::{FlowStatus, ModuleStatus, PathStatus};
 use crate::transmit::{Offered, StreamWriter, Way};
@@ -42,8 +43,8 @@ pub(crate) struct Flow {
     pub fan_out: Option<(FanOutId, Option<Part>)>,
     /// How far it is with its group, at the Participant.
     pub joined: Joined,
-    /// Which flows go first: 0 to 7, 7 before all others.
-    pub priority: u8,
+    /// What this end of it is to flows beside it.
+    pub rank: Rank,
     /// Our label.
     pub label_rx: u32,
     /// What each change of it is checked against, once it is built.
@@ -55,8 +56,9 @@ pub(crate) struct Flow {
 
 impl Flow {
     /// A flow that is offered.
-    pub fn new(place: Place, peer: PeerId, offer: FlowOffer) -> Self {
-        let priority = priority(&offer);
+    pub fn new(place: Place, peer: PeerId, role: Role, offer: FlowOffer) -> Self {
+        let rank = Rank::of(&offer);
+        let rank = if role.sends(offer.direction) { rank } else { rank.of_answers() };
         Self {
             place,
             peer,
@@ -67,7 +69,7 @@ impl Flow {
             below: None,
             fan_out: None,
             joined: Joined::No,
-            priority,
+            rank,
             label_rx: 0,
             agreement: None,
             transcript: [0; 32],
@@ -204,7 +206,7 @@ impl Flow {
         let packet = self.end.poll_packet(&mut shared.flow(now), allowed, told);
         match &packet {
             Some(packet) if is_path => peer.note_sent(now, &self.end.sent(packet)),
-            None if told.is_held => peer.await_room(),
+            None if told.is_held => peer.await_room(is_acknowledged),
             _ => {}
         }
         Some((way, remote, packet))
@@ -337,6 +339,14 @@ impl FlowEnd {
             Self::Receiver(receiver) => receiver.has_feedback(),
             Self::Member(member) => member.has_backlog(),
         }
+    }
+
+    /// Since when what it would give next has waited; `None` when it has nothing.
+    pub fn waits_since(&self, now: Time) -> Option<Time> {
+        if let Self::Sender(sender) = self {
+            return sender.waits_since(now);
+        }
+        self.may_give(now).then_some(now)
     }
 
     /// The next packet for the network, if there is one that may go now; the path allows `allowed`

@@ -115,7 +115,7 @@ impl Session {
             role,
             state,
             name: String::new(),
-            flows: Flows::new(id, peer, &[]),
+            flows: Flows::new(id, peer, role, &[]),
             pending: Pending::default(),
             ports: None,
             modules: Vec::new(),

@@ -53,12 +53,12 @@ impl Sessions {
     /// Runs `body` over one: it is awake from now on, and may have something to send.
     pub fn with<R>(&mut self, id: SessionId, body: impl FnOnce(&mut Session) -> R) -> Option<R> {
         self.may_give = true;
-        let (result, flows, is_unanswered) = self.all.with(id, |session| {
+        let (result, is_changed, is_unanswered) = self.all.with(id, |session| {
             let flows = session.flows().len();
             let result = body(session);
             (result, flows != session.flows().len(), session.is_unanswered())
         })?;
-        if flows {
+        if is_changed {
             self.all.set_changed();
         }
         if is_unanswered || !self.unanswered.is_empty() {
@@ -85,6 +85,7 @@ impl Sessions {
     }
 
     /// Asks one that is awake; it is touched when `body` says so.
+    #[inline]
     pub fn ask<R>(
         &mut self,
         id: SessionId,
@@ -166,10 +167,7 @@ impl Sessions {
         let awake = self.all.awake().filter_map(|id| Some((id, self.get(id)?)));
         awake.flat_map(|(id, session)| {
             let flows = session.flows().iter().enumerate();
-            flows.map(move |(index, flow)| Turn {
-                priority: flow.priority,
-                asked: Asked::Flow(id, index),
-            })
+            flows.map(move |(index, flow)| Turn { rank: flow.rank, asked: Asked::Flow(id, index) })
         })
     }
 

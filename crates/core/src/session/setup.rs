@@ -21,7 +21,7 @@ use dacapo_base::failpoint;
 use dacapo_path::DATAGRAM_LEN_MIN;
 use dacapo_wire::hub::Refuse;
 use dacapo_wire::message::Message;
-use dacapo_wire::session::{Accept, Answer, Direction, FlowAnswer, FlowOffer, Join, Offer};
+use dacapo_wire::session::{Accept, Answer, FlowAnswer, FlowOffer, Join, Offer};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -97,7 +97,7 @@ impl Session {
         self.name = name;
         let offer = Offer { session: self.id.0, title, give_up_ms, flows };
         self.give_up_after = give_up_after(&offer);
-        self.flows = Flows::new(self.id, self.peer, &offer.flows);
+        self.flows = Flows::new(self.id, self.peer, self.role, &offer.flows);
         let offer = Message::Offer(offer);
         self.transcript = extend([0; 32], &offer);
         if let Err(error) = self.flows.enter_fan_outs(cx, &self.name, &mut ports) {
@@ -114,7 +114,7 @@ impl Session {
         self.pending.add(cx.now + APPLICATION_MAX, Awaited::Accept);
         self.transcript = extend([0; 32], &Message::Offer(offer.clone()));
         self.give_up_after = self.give_up_wish.unwrap_or_else(|| give_up_after(&offer));
-        self.flows = Flows::new(self.id, self.peer, &offer.flows);
+        self.flows = Flows::new(self.id, self.peer, self.role, &offer.flows);
         match check_offered(cx, &offer.flows) {
             Err(error) => self.refuse(cx, error, out),
             Ok(()) => {
@@ -299,10 +299,7 @@ fn names_each(given: &[FlowAnswer], flows: usize) -> bool {
 
 /// The kind of access module that a flow needs at an end.
 pub(super) fn check_port(offer: &FlowOffer, port: Option<&Port>, role: Role) -> Result<(), Error> {
-    let sends = match offer.direction {
-        Direction::ToParticipant => role == Role::Creator,
-        Direction::ToCreator => role == Role::Participant,
-    };
+    let sends = role.sends(offer.direction);
     match port {
         Some(Port::Source(_)) if !sends => {
             Err(Error::new(Code::NoSuchThing, format!("{}: this end receives", offer.name)))

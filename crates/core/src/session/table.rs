@@ -11,6 +11,7 @@
 //! ```
 
 use dacapo_wire::message::MessageKind;
+use dacapo_wire::session::Direction;
 
 /// Which end of a session this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +20,16 @@ pub enum Role {
     Creator,
     /// It joined.
     Participant,
+}
+
+impl Role {
+    /// Whether this end sends what goes in a direction.
+    pub(crate) fn sends(self, direction: Direction) -> bool {
+        match direction {
+            Direction::ToParticipant => self == Self::Creator,
+            Direction::ToCreator => self == Self::Participant,
+        }
+    }
 }
 
 /// The state of a session's stream at one end.

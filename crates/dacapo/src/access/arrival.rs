@@ -99,13 +99,14 @@ impl Arrivals {
         let Some((counted, is_first)) = self.count(header.generation) else {
             return Err(self.refuse(DropReason::OldGeneration));
         };
-        self.progress.arrived(unit.arrived, &header, &self.clock);
         self.note_pass(&header, unit);
         let index = u64::from(header.index);
         let verdict = match self.playout.handle_arrival(now, counted, header.sent_ns, index) {
             Verdict::Late { .. } if self.is_never_late => Verdict::Show { at: now },
             verdict => verdict,
         };
+        let shown = if let Verdict::Show { at } = verdict { Some(at) } else { None };
+        self.progress.arrived(unit.arrived, &header, &self.clock, shown);
         Ok(Arrived { header, verdict, is_first })
     }
 

@@ -56,6 +56,9 @@ pub struct Newest {
     pub index: u32,
     /// Its place in the medium, in nanoseconds.
     pub position_ns: u64,
+    /// From when it was sent, by the sender's clock, to when it is shown, by ours, in nanoseconds;
+    /// of that which clocks drift it has what was followed.
+    pub shown_after_ns: i64,
 }
 
 /// The figures of a sink at one moment.
@@ -98,6 +101,17 @@ pub struct Snapshot {
     pub saved: Option<PathBuf>,
     /// The flow has ended.
     pub ended: bool,
+}
+
+impl Snapshot {
+    /// How much later this flow is shown than another of the same sender, in nanoseconds, negative
+    /// for earlier; nothing before both have shown something.
+    #[must_use]
+    pub fn skew_ns(&self, other: &Self) -> Option<i64> {
+        let have_both = self.lateness.count > 0 && other.lateness.count > 0;
+        let (own, its) = (self.newest.shown_after_ns, other.newest.shown_after_ns);
+        have_both.then(|| own.wrapping_sub(its))
+    }
 }
 
 impl Progress {
@@ -159,10 +173,19 @@ impl Progress {
         }
     }
 
-    /// Books where a unit is in the medium and how long it was on its way.
-    pub(crate) fn arrived(&self, at: Time, header: &Header, clock: &ClockOffset) {
+    /// Books where a unit is in the medium, how long it was on its way, and when it is shown, if it
+    /// is.
+    pub(crate) fn arrived(
+        &self,
+        at: Time,
+        header: &Header,
+        clock: &ClockOffset,
+        shown: Option<Time>,
+    ) {
         let mut counts = self.lock();
+        let after = |shown: Time| shown.as_nanos().wrapping_sub(header.sent_ns).cast_signed();
         counts.now.newest = Newest {
+            shown_after_ns: shown.map_or(counts.now.newest.shown_after_ns, after),
             generation: header.generation,
             stepping: header.flags & FLAG_TRICK != 0,
             index: header.index,
@@ -203,18 +226,35 @@ mod tests {
     fn the_delay_is_mapped_to_our_clock_and_unknown_before_the_clocks_are_compared() {
         let progress = Progress::new("video");
         let header = Header { sent_ns: 5_000_000, ..Header::default() };
-        progress.arrived(Time::from_millis(7), &header, &ClockOffset::default());
+        progress.arrived(Time::from_millis(7), &header, &ClockOffset::default(), None);
         assert_eq!(progress.snapshot().delay, None);
-        progress.arrived(Time::from_millis(7), &header, &ClockOffset::exact());
+        progress.arrived(Time::from_millis(7), &header, &ClockOffset::exact(), None);
         let mut ahead = ClockOffset::default();
         ahead.handle_exchange(1_000, 4_001_100, 4_001_100, 1_200);
         let header = Header { sent_ns: 9_000_000, ..Header::default() };
-        progress.arrived(Time::from_millis(9), &header, &ahead);
+        progress.arrived(Time::from_millis(9), &header, &ahead, None);
         let seen = progress.interval();
         let delay = seen.delay.unwrap();
         assert_eq!((delay.count, delay.ns_min, delay.ns_max), (2, 2_000_000, 4_000_000));
         assert_eq!((seen.delay_interval, seen.delay_error_ns), (Some(delay), 100));
         assert_eq!(progress.snapshot().delay_interval, None);
+    }
+
+    #[test]
+    fn what_is_shown_later_than_another_flow_of_its_sender_is_skew() {
+        let shown = |ms: u64, sent_ns| {
+            let progress = Progress::new("flow");
+            let header = Header { sent_ns, ..Header::default() };
+            let shown = Some(Time::from_millis(ms));
+            progress.arrived(Time::ZERO, &header, &ClockOffset::default(), shown);
+            progress.update(|now| now.lateness.count = 1);
+            progress.snapshot()
+        };
+        // The sender's clock is far ahead, and wraps.
+        let (sound, picture) = (shown(140, u64::MAX - 9), shown(200, 20_000_000));
+        assert_eq!(picture.skew_ns(&sound), Some(40_000_000 - 10));
+        assert_eq!(sound.skew_ns(&picture), Some(10 - 40_000_000));
+        assert_eq!(sound.skew_ns(&Snapshot::default()), None, "nothing is shown of it");
     }
 
     #[test]

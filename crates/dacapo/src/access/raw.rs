@@ -10,7 +10,8 @@
 //!
 //! A sender whose queue is full gets its unit back. A receiver that does not read loses units,
 //! which the ledger books as `overflow`, unless it has promised to wake the core
-//! ([`RawReceiver::promise_wake`]): then its flow, which must go over a stream, is held up.
+//! ([`RawReceiver::promise_wake`]): then its flow, which must go over a stream, is held up. Of a
+//! flow whose newest unit is to arrive those that wait longest make room for it.
 //!
 //! An empty source is asked again after [`ASK_EVERY`], or, when its sender has promised that
 //! somebody calls `Core::wake` after every unit and at the end ([`RawSender::promise_wake`]), only
@@ -37,6 +38,8 @@ use dacapo_core::{
 use dacapo_lift::DropReason;
 use dacapo_packet::Loan;
 use dacapo_sys::process::Birth;
+use dacapo_wire::attribute::{AttributeForm, key};
+use dacapo_wire::session::FlowOffer;
 use queue::{Queue, lock};
 use std::fmt;
 use std::sync::{Arc, Mutex, Weak};
@@ -346,6 +349,14 @@ impl RawReceiver {
         (Self(Arc::clone(&queue)), RawSink { queue, progress })
     }
 
+    /// The same for a flow that is offered.
+    pub(crate) fn of(offer: &FlowOffer) -> (Self, RawSink) {
+        let (receiver, sink) = Self::pair(Progress::new(&offer.name));
+        let is_newest = |asked: &AttributeForm| asked.key == key::NEWEST && asked.min >= Some(1);
+        lock(&sink.queue).keeps_newest = offer.attributes.iter().any(is_newest);
+        (receiver, sink)
+    }
+
     /// For a flow over a stream: promises that `Core::wake` is called for the flow after units were
     /// taken. A full queue then holds the flow up, instead of losing what does not fit.
     pub fn promise_wake(&self) {
@@ -452,6 +463,7 @@ impl RawSink {
     /// Puts a unit of `len` bytes into the queue, if that takes it.
     fn put(&self, len: usize, make: impl FnOnce(&mut Queue) -> RawUnit) -> Taken {
         let mut queue = lock(&self.queue);
+        let replaced = queue.replace_by(len, UNREAD_MAX);
         let reason = match queue.is_closed {
             true => Some(DropReason::Refused),
             // A flow that is held up may have a little on its way.
@@ -460,6 +472,9 @@ impl RawSink {
             }
             false => None,
         };
+        if replaced > 0 {
+            self.progress.update(|now| now.refused += replaced);
+        }
         if let Some(reason) = reason {
             self.progress.update(|now| now.refused += 1);
             return Taken::Dropped(reason);
@@ -582,6 +597,26 @@ mod tests {
         assert!(!is_finished(&source));
         drop(only);
         assert!(is_finished(&source));
+    }
+
+    #[test]
+    fn who_does_not_read_finds_the_newest_where_that_was_asked_for_and_else_the_first() {
+        for (newest, (first, last)) in [(1, (1, 4_096)), (0, (0, 4_095))] {
+            let asked =
+                AttributeForm { key: key::NEWEST, min: Some(newest), ..AttributeForm::default() };
+            let offer = FlowOffer { attributes: vec![asked], ..FlowOffer::default() };
+            let (receiver, sink) = RawReceiver::of(&offer);
+            let put = |number: usize| {
+                sink.put(2, |_| RawUnit::Bytes((number as u16).to_be_bytes().to_vec()))
+            };
+            let taken = (0..=UNREAD_MAX).map(put).filter(|it| *it == Taken::Delivered).count();
+            assert_eq!(taken, UNREAD_MAX + newest as usize);
+            assert_eq!(sink.progress.snapshot().refused, 1);
+            let read: Vec<u16> = std::iter::from_fn(|| receiver.try_recv())
+                .map(|unit| u16::from_be_bytes([unit[0], unit[1]]))
+                .collect();
+            assert_eq!((read.len(), read.first(), read.last()), (4_096, Some(&first), Some(&last)));
+        }
     }
 
     #[test]

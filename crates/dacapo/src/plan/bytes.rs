@@ -53,7 +53,7 @@ pub(super) fn handed_to(mut on_raw: OnRaw) -> OpenBytes {
                 Port::Source(Box::new(source))
             }
             Direction::ToCreator => {
-                let (receiver, sink) = RawReceiver::pair(Progress::new(&flow.name));
+                let (receiver, sink) = RawReceiver::of(flow);
                 on_raw(&flow.name, RawEnd::Receiver(receiver));
                 Port::Sink(Box::new(sink))
             }

@@ -8,6 +8,7 @@
 //! Invariant: an offer that is made is legal over its transport, as the core will check again.
 
 use super::Assumptions;
+use super::load::load_bps;
 use super::need::Need;
 use dacapo_core::{Code, Error};
 use dacapo_lift::{Catalogue, Graph, Path, Property, Setting, TransportSpec};
@@ -79,6 +80,8 @@ pub(super) struct Chosen {
     pub choice: Choice,
     pub offer: FlowOffer,
     pub layout: Layout,
+    /// What it takes of the path at least, in bit/s.
+    pub load_bps: u64,
     /// What is asked, the participant's part included.
     pub attributes: Attributes,
 }
@@ -91,6 +94,7 @@ pub(super) fn request(need: &Need, attributes: &Attributes, constraints: &Constr
         bound_bps: need.effective_pace_bps(attributes, constraints.on_loopback),
         useful_ns: need.useful_ns(attributes),
         deadline_ns: need.deadline_ns(attributes),
+        is_newest: attributes.newest(),
     };
     Request::new(with_medium(need, attributes), setting, need.used())
 }
@@ -125,7 +129,9 @@ pub(super) fn choose(
     let layout =
         layout(constraints, &choice.graph, choice.transport, constraints.path.datagram_len);
     let offer = offer(need, &attributes, constraints, &choice);
-    Ok(Chosen { choice, offer, layout, attributes })
+    let least = request.attributes.get(AttributeKey::Throughput).and_then(|asked| asked.min);
+    let load_bps = load_bps(least.unwrap_or(0), &request.setting, layout, &choice.outcome);
+    Ok(Chosen { choice, offer, layout, load_bps, attributes })
 }
 
 /// Chooses a protocol that also meets what a participant asks.

@@ -22,6 +22,7 @@ mod describe;
 mod explain;
 mod graph;
 mod line;
+mod load;
 mod need;
 mod publisher;
 
@@ -208,6 +209,10 @@ impl Plan {
             return Err(errors);
         }
         let session = &session;
+        let too_much = overloaded(session, &flows, &Constraints::new(&assumptions));
+        if let Some(errors) = Errors::new(too_much.into_iter().collect()) {
+            return Err(errors);
+        }
         let extent = extent(&flows, passes(session));
         if let Some(errors) = Errors::new(too_short(session, extent).into_iter().collect()) {
             return Err(errors);
@@ -343,11 +348,11 @@ impl Plan {
     /// Why a flow could not be had: what contradicts what the file asks, or cannot be met.
     pub fn explain_for(&self, asked: &Attributes) -> Result<Vec<FlowExplanation>, Error> {
         let constraints = Constraints::new(&self.assumptions);
-        let chosen = |flow: &Flow| {
-            let chosen = choice::tightened(&flow.need, asked, &constraints)?;
-            Ok(FlowExplanation::of(&flow.need, &chosen))
-        };
-        self.flows.iter().map(chosen).collect()
+        let needs = || self.flows.iter().map(|flow| &flow.need);
+        let chosen = needs().map(|need| choice::tightened(need, asked, &constraints));
+        let chosen = chosen.collect::<Result<Vec<_>, _>>()?;
+        load::check(needs().zip(chosen.iter().map(|it| it.load_bps)), &constraints.path)?;
+        Ok(needs().zip(&chosen).map(|(need, chosen)| FlowExplanation::of(need, chosen)).collect())
     }
 }
 
@@ -560,6 +565,16 @@ fn too_short(session: &SessionFile, extent: Extent) -> Option<Problem> {
         format!("a medium of {} ms is too short to be repeated", extent.duration_ns / 1_000_000);
     let problem = session.problem(at, format!("flow[{index}].source.loop"), what);
     Some(problem.allowed("only for media of 100 ms and more"))
+}
+
+/// The flow with which they are more than the path is assumed to carry.
+fn overloaded(session: &SessionFile, flows: &[Flow], constraints: &Constraints) -> Option<Problem> {
+    let flows = flows.iter().map(|flow| (&flow.need, flow.chosen.load_bps));
+    let (need, what) = load::overload(flows, &constraints.path)?;
+    let index = usize::from(need.index);
+    let spec = session.flow(&need.name)?;
+    let problem = session.problem(&spec.name, format!("flow[{index}]"), what);
+    Some(problem.allowed("less throughput, or a path that carries more: `[path] rate`"))
 }
 
 /// All media of a session are played equally often: the session file says so.

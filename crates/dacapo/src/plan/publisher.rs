@@ -11,6 +11,7 @@
 //! who has not moved.
 
 use super::choice::{self, Constraints};
+use super::load;
 use super::need::Need;
 use super::{Assumptions, OpenBytes, name_groups};
 use crate::access::Opening;
@@ -45,7 +46,7 @@ impl SessionProvider for MediaPublisher {
         failpoint!("plan.offer");
         let asked = attributes_of(&joining.attributes)?;
         let constraints = self.around(joining);
-        let (mut offers, mut keys) = (Vec::new(), Vec::new());
+        let (mut offers, mut keys, mut all) = (Vec::new(), Vec::new(), Vec::new());
         for flow in published {
             let Some((need, planned)) = self.of(flow) else {
                 let text = format!("{}: the plan has no such flow", flow.name);
@@ -60,7 +61,9 @@ impl SessionProvider for MediaPublisher {
             keep_changes(&mut offer, planned, flow);
             offers.push(offer);
             keys.push(need.found.group());
+            all.push((need, chosen.load_bps));
         }
+        load::check(all.iter().map(|(need, load_bps)| (need, *load_bps)), &constraints.path)?;
         name_groups(&mut offers, &keys);
         Ok(offers)
     }

@@ -54,6 +54,14 @@ pub enum Event {
         /// The longest now.
         to: usize,
     },
+    /// The path does not carry what flows send that yield to nobody, so that they are held to less;
+    /// or it does again.
+    PathHeld {
+        /// What the path has lost in ten seconds, in millionths.
+        loss_ppm: u32,
+        /// What they are held to together, in bit/s; `None`: to nothing but their bounds.
+        rate_bps: Option<u64>,
+    },
     /// A flow is carried by another transport than was agreed, which gives it as much.
     TransportReplaced {
         /// The flow's name.
@@ -149,6 +157,7 @@ impl Event {
             Self::Done { .. } => (8, ""),
             Self::PeerLost { .. } | Self::Refused { .. } => (9, ""),
             Self::Offered { .. } => (10, ""),
+            Self::PathHeld { .. } => (11, ""),
         }
     }
 

@@ -8,11 +8,11 @@
 //! bytes.
 
 use super::account::{Account, Final, ModuleFigures};
+use super::asked::Asked;
 use super::entry::{Entry, Handle, Phase};
 use super::event::Event;
 use super::flow::{Flow, FlowInfo};
 use super::state::{Serving, State};
-use crate::access::Progress;
 use crate::access::raw::{RawReceiver, RawSender};
 use crate::plan::RawEnd;
 use dacapo_base::failpoint;
@@ -22,11 +22,17 @@ use dacapo_lift::Catalogue;
 use dacapo_sys::clock;
 use dacapo_wire::medium::Medium;
 use dacapo_wire::session::FlowOffer;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A session was joined that has nothing for calls, and its media were not asked for.
 const NOTHING_TAKEN: &str = "the session has no flow of bytes, only pictures and sound: \
      join with Join::save, play or count, or use `dacapo play`";
+
+/// What is asked of a session and not answered yet.
+fn asked(sessions: &mut BTreeMap<SessionId, Entry>, id: SessionId) -> Option<&mut Asked> {
+    sessions.get_mut(&id)?.asked.as_deref_mut()
+}
 
 impl State {
     /// Does what the core tells; true when it was told something back.
@@ -129,20 +135,20 @@ impl State {
                 self.settle(session, flow, Err(error));
             }
             CoreEvent::ControlAnswered { session, request, answer } => {
-                if let Some(asked) =
-                    self.sessions.get_mut(&session).and_then(|it| it.asked.as_mut())
-                {
+                if let Some(asked) = asked(&mut self.sessions, session) {
                     asked.answer(request, answer);
                 }
             }
             CoreEvent::Listing { peer, sessions } => self.watch.listed(peer, sessions),
-            CoreEvent::PathMtuChanged { .. } | CoreEvent::Fallback { .. } => {}
+            CoreEvent::PathMtuChanged { .. }
+            | CoreEvent::PathHeld { .. }
+            | CoreEvent::Fallback { .. } => {}
         }
         false
     }
 
     fn settle(&mut self, id: SessionId, flow: usize, outcome: Result<u64, Error>) {
-        if let Some(asked) = self.sessions.get_mut(&id).and_then(|it| it.asked.as_mut()) {
+        if let Some(asked) = asked(&mut self.sessions, id) {
             asked.settle(flow, outcome);
         }
     }
@@ -158,6 +164,9 @@ impl State {
             }
             CoreEvent::PathMtuChanged { session, from, to } => {
                 (session, Event::PathMtuChanged { from: *from, to: *to })
+            }
+            CoreEvent::PathHeld { session, loss_ppm, rate_bps } => {
+                (session, Event::PathHeld { loss_ppm: *loss_ppm, rate_bps: *rate_bps })
             }
             CoreEvent::Fallback { session, flow, transport, reason } => {
                 let transport = transport_name(self.host.catalogue(), *transport);
@@ -312,7 +321,7 @@ pub(super) fn make_end(offer: &FlowOffer) -> (Option<RawEnd>, Option<Port>) {
             (Some(RawEnd::Sender(sender)), Some(Port::Source(Box::new(source))))
         }
         (Medium::Raw, Direction::ToParticipant) => {
-            let (receiver, sink) = RawReceiver::pair(Progress::new(&offer.name));
+            let (receiver, sink) = RawReceiver::of(offer);
             (Some(RawEnd::Receiver(receiver)), Some(Port::Sink(Box::new(sink))))
         }
         _ => (None, None),

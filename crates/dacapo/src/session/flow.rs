@@ -54,7 +54,7 @@ impl FlowInfo {
             entry.map_or_else(|| format!("{id:#06x}"), |entry| entry.spec.name.to_owned())
         };
         let modules: Vec<String> = offer.graph.nodes.iter().map(|node| name(node.module)).collect();
-        let above = catalogue.above(offer.transport, &dacapo_core::to_graph(&offer.graph));
+        let above = catalogue.above(offer.transport, offer.graph.modules());
         let spec = catalogue.transport(offer.transport);
         let transport = spec.map(|spec| spec.name.to_owned());
         let direction = match (offer.direction, role) {

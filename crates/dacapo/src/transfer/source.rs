@@ -32,6 +32,11 @@ const START: Duration = Duration::from_millis(20);
 /// How often a live source looks whether its pipe has something.
 const LIVE_EVERY: Duration = Duration::from_millis(2);
 
+/// So long the first packet of a live transport stream waits for others, and no longer than this
+/// part of the deadline: each unit has headers, however few packets it has.
+const GATHERED: Duration = Duration::from_millis(6);
+const GATHERED_PART: u32 = 20;
+
 /// No more than that waits in a pipe.
 const WAITING_MAX: u64 = 16 << 20;
 
@@ -115,6 +120,8 @@ struct Live {
     deadline: Duration,
     /// When it was asked last.
     asked: Option<Time>,
+    /// When a packet was there that is not sent yet.
+    since: Option<Time>,
     /// It is asked as often as it wants.
     runs: bool,
 }
@@ -127,6 +134,12 @@ impl Live {
             paused.is_none_or(|it| if self.runs { it > self.deadline } else { it > START });
         self.runs = !is_behind;
         is_behind
+    }
+
+    /// Whether packets that are there wait for others.
+    fn is_gathering(&mut self, now: Time) -> bool {
+        let since = *self.since.get_or_insert(now);
+        now.since(since) < GATHERED.min(self.deadline / GATHERED_PART)
     }
 }
 
@@ -183,8 +196,14 @@ impl Current {
         Ok(true)
     }
 
-    /// Reads whole packets of a transport stream, none at its end; false when there are none now.
-    fn read_packets(&mut self, into: &mut Vec<u8>, cutter: &mut Cutter) -> Result<bool, String> {
+    /// Reads whole packets of a transport stream, none at its end; false when there are none now,
+    /// or those that are there wait for others.
+    fn read_packets(
+        &mut self,
+        into: &mut Vec<u8>,
+        cutter: &mut Cutter,
+        is_gathering: impl FnOnce() -> bool,
+    ) -> Result<bool, String> {
         while cutter.room() > 0 {
             if !self.read(into, cutter.room())? {
                 break;
@@ -195,7 +214,7 @@ impl Current {
             }
             cutter.push(into);
         }
-        if !cutter.has_packet() {
+        if !cutter.has_packet() || (cutter.room() > 0 && is_gathering()) {
             return Ok(false);
         }
         cutter.cut(into, false)?;
@@ -269,7 +288,7 @@ impl FileSource {
     /// that, is passed over: everything behind it would be late too.
     #[must_use]
     pub fn live(self, deadline: Duration) -> Self {
-        Self { live: Some(Live { deadline, asked: None, runs: false }), ..self }
+        Self { live: Some(Live { deadline, asked: None, since: None, runs: false }), ..self }
     }
 
     /// Opens the next input; false when there is none.
@@ -333,16 +352,24 @@ impl FileSource {
         if !self.has_waiting {
             if self.live.as_mut().is_some_and(|live| live.is_behind(now)) {
                 current.pass_over(&mut self.cutter)?;
+                self.live.iter_mut().for_each(|live| live.since = None);
             }
             let is_read = match &mut self.cutter {
                 None => current.read(&mut self.waiting, DATA_LEN),
-                Some(cutter) => current.read_packets(&mut self.waiting, cutter),
+                Some(cutter) => {
+                    let live = &mut self.live;
+                    let is_gathering = || live.as_mut().is_some_and(|it| it.is_gathering(now));
+                    current.read_packets(&mut self.waiting, cutter, is_gathering)
+                }
             };
             if !is_read.map_err(|error| format!("{}: {error}", current.name))? {
                 self.starved.set();
                 // Who does not look by itself cannot tell a pause of the pipe from one of the flow.
                 let soon = self.live.as_ref().map(|_| SourcePoll::Wait(now + LIVE_EVERY));
                 return Ok(soon.unwrap_or(SourcePoll::Idle));
+            }
+            if let Some(live) = &mut self.live {
+                live.since = None;
             }
             current.hash.update(&self.waiting);
             self.has_waiting = true;

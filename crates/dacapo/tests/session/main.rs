@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod any_stream;
+mod compressed;
 mod dialing;
 mod ends;
 mod face;

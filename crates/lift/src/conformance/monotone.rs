@@ -204,7 +204,8 @@ fn setting(random: &mut Random) -> Setting {
     };
     let deadline_ns = if random.chance(0.5) { u64::MAX } else { wide(random, 4_000_000_000) };
     let useful_ns = if random.chance(0.3) { u64::MAX } else { wide(random, 4_000_000_000) };
-    Setting { path, units, bound_bps: wide(random, 10_000_000_000), useful_ns, deadline_ns }
+    let bound_bps = wide(random, 10_000_000_000);
+    Setting { path, units, bound_bps, useful_ns, deadline_ns, is_newest: random.chance(0.5) }
 }
 
 /// A service with what the module requires, and anything else.

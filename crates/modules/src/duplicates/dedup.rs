@@ -14,14 +14,15 @@
 //! Invariants: a number goes up at most once; nothing is held; what is further back than 8,192
 //! numbers is `stale`, for nobody knows whether it came; the state is 1 KiB, whatever comes.
 
-use super::profile::Price;
 use super::recent::{Recent, Was};
-use crate::runs::{consecutive, in_parts, in_runs};
+use crate::numbering::{number, run_of};
+use crate::price::Price;
+use crate::runs::{in_parts, in_runs};
 use dacapo_lift::{
-    Cx, DropReason, Entry, Module, ModuleSpec, Params, Property, Setup, Stratum, Verdict,
+    Cost, Cx, DropReason, Entry, Module, ModuleSpec, Params, Property, Setup, Stratum, Verdict,
 };
 use dacapo_packet::Packet;
-use dacapo_wire::duplicates::{Header, LEN, extend};
+use dacapo_wire::sequence::{Header, LEN, extend};
 
 /// The static facts.
 pub static SPEC: ModuleSpec = ModuleSpec {
@@ -44,9 +45,15 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     takes: &[],
     beneath: &[],
     notes: &[],
-    profile: &Price,
+    profile: &Price { cost: COST, is_proposed: true },
     params: &[],
 };
+
+/// Measured by `dacapo bench cost` on a loaded AMD EPYC, medians of five runs: 26.8 ns a train and
+/// 3.05 a packet, where `sequence` took 23.7 and 4.5: the same for a packet alone, 0.71 of it in
+/// trains of 45. Between these two is chosen, so it is scaled to what that took where it was
+/// measured.
+const COST: Cost = Cost { train_ps: 6_740, packet_ps: 2_560, byte_ps: 0, wire_milli: 0 };
 
 /// The catalogue's entry.
 pub const ENTRY: Entry = Entry { spec: &SPEC, build };
@@ -67,13 +74,7 @@ impl Module for Dedup {
     }
 
     fn down(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
-        let sent = self.sent;
-        let put = cx.pool.put_head(slot, |at| Header { number: (sent + at as u64) as u32 }.emit());
-        if put.is_err() {
-            return Verdict::Drop(DropReason::TooLarge);
-        }
-        self.sent += slot.segment_count() as u64;
-        Verdict::Forward
+        number(cx, slot, &mut self.sent)
     }
 
     fn up(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
@@ -89,8 +90,8 @@ impl Dedup {
     /// Segments whose numbers follow each other.
     fn up_run(&mut self, cx: &mut Cx<'_>, run: &mut Packet) -> Verdict {
         let header = Header::parse(cx.pool.segment(run, 0));
-        let number = header.ok().and_then(|header| extend(header.number, self.recent.next()));
-        let Some(number) = number else { return Verdict::Drop(DropReason::Malformed) };
+        let found = header.ok().and_then(|header| extend(header.number, self.recent.next()));
+        let Some(number) = found else { return Verdict::Drop(DropReason::Malformed) };
         match self.recent.take(number, run.segment_count()) {
             Was::New => match cx.pool.pull_head(run, LEN) {
                 Ok(()) => Verdict::Forward,
@@ -102,9 +103,4 @@ impl Dedup {
             Was::Beyond => Verdict::Drop(DropReason::Overflow),
         }
     }
-}
-
-/// How many segments from the first on have numbers that follow each other.
-fn run_of(cx: &Cx<'_>, packet: &Packet) -> usize {
-    consecutive(cx, packet, |bytes| Some((Header::parse(bytes).ok()?.number, ())))
 }

@@ -2,5 +2,4 @@
 
 pub mod dedup;
 
-mod profile;
 mod recent;

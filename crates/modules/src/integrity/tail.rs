@@ -1,73 +1,75 @@
-//! A check at the end of every packet, over all bytes before it.
+//! [`Tail`]: a module that puts a check at the end of every packet, over all bytes before it.
 //!
 //! ```text
 //!   down  | headers and payload |  ->  | headers and payload | check |
 //!   up    the same, back; a packet whose check is another is dropped: `checksum`
 //! ```
 //!
-//! Invariant: a train of which every segment checks goes up whole, else its segments one by one.
+//! Invariants: no state, so nothing is held and nothing is lost at a change; a train of which every
+//! segment checks goes up whole, else its segments one by one.
 
 use crate::runs::in_parts;
-use dacapo_lift::{Cx, DropReason, Verdict};
+use dacapo_lift::{Cx, DropReason, Module, ModuleSpec, Verdict};
 use dacapo_packet::Packet;
 
-/// Puts the check behind every segment.
-#[inline]
-pub(super) fn put<const N: usize>(
-    cx: &mut Cx<'_>,
-    slot: &mut Packet,
-    check: impl Fn(&[u8]) -> [u8; N],
-) -> Verdict {
-    match cx.pool.put_tail(slot, check) {
-        Ok(()) => Verdict::Forward,
-        Err(_) => Verdict::Drop(DropReason::TooLarge),
-    }
+/// The module with these facts, and this check of `N` bytes.
+pub(super) struct Tail<const N: usize, C> {
+    pub spec: &'static ModuleSpec,
+    pub check: C,
 }
 
-/// Takes it off again, where it is right.
-#[inline]
-pub(super) fn take<const N: usize>(
-    cx: &mut Cx<'_>,
-    slot: &mut Packet,
-    check: impl Fn(&[u8]) -> [u8; N] + Copy,
-) -> Verdict {
-    let checks = |at| checks(cx.pool.segment(slot, at), check);
-    match (0..slot.segment_count()).try_for_each(checks) {
-        Ok(()) => {}
-        Err(_) if slot.is_train() => {
-            return in_parts(cx, slot, |_, _| 1, |cx, part| take_one(cx, part, check));
+impl<const N: usize, C> Module for Tail<N, C>
+where
+    C: Fn(&[u8]) -> [u8; N] + Send,
+{
+    fn spec(&self) -> &'static ModuleSpec {
+        self.spec
+    }
+
+    fn down(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
+        match cx.pool.put_tail(slot, &self.check) {
+            Ok(()) => Verdict::Forward,
+            Err(_) => Verdict::Drop(DropReason::TooLarge),
         }
-        Err(reason) => return Verdict::Drop(reason),
     }
-    off::<N>(cx, slot)
-}
 
-fn take_one<const N: usize>(
-    cx: &mut Cx<'_>,
-    one: &mut Packet,
-    check: impl Fn(&[u8]) -> [u8; N],
-) -> Verdict {
-    match checks(cx.pool.segment(one, 0), check) {
-        Ok(()) => off::<N>(cx, one),
-        Err(reason) => Verdict::Drop(reason),
+    fn up(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
+        for at in 0..slot.segment_count() {
+            if let Err(reason) = self.checks(cx.pool.segment(slot, at)) {
+                return self.up_altered(cx, slot, reason);
+            }
+        }
+        Self::take_off(cx, slot)
     }
 }
 
-fn off<const N: usize>(cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
-    match cx.pool.pull_tail(slot, N) {
-        Ok(()) => Verdict::Forward,
-        Err(_) => Verdict::Drop(DropReason::Malformed),
+impl<const N: usize, C> Tail<N, C>
+where
+    C: Fn(&[u8]) -> [u8; N] + Send,
+{
+    /// Of a train the others go up.
+    #[cold]
+    fn up_altered(&mut self, cx: &mut Cx<'_>, slot: &mut Packet, why: DropReason) -> Verdict {
+        if slot.is_train() {
+            return in_parts(cx, slot, |_, _| 1, |cx, one| self.up(cx, one));
+        }
+        Verdict::Drop(why)
     }
-}
 
-/// Whether a packet ends with the check over the bytes before.
-#[inline]
-fn checks<const N: usize>(
-    packet: &[u8],
-    check: impl Fn(&[u8]) -> [u8; N],
-) -> Result<(), DropReason> {
-    let Some((before, sent)) = packet.split_last_chunk::<N>() else {
-        return Err(DropReason::Malformed);
-    };
-    if *sent == check(before) { Ok(()) } else { Err(DropReason::Checksum) }
+    /// Whether a packet ends with the check over the bytes before.
+    #[inline]
+    fn checks(&self, packet: &[u8]) -> Result<(), DropReason> {
+        let Some((before, sent)) = packet.split_last_chunk::<N>() else {
+            return Err(DropReason::Malformed);
+        };
+        if *sent == (self.check)(before) { Ok(()) } else { Err(DropReason::Checksum) }
+    }
+
+    #[inline]
+    fn take_off(cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
+        match cx.pool.pull_tail(slot, N) {
+            Ok(()) => Verdict::Forward,
+            Err(_) => Verdict::Drop(DropReason::Malformed),
+        }
+    }
 }

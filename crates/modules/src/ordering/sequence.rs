@@ -18,8 +18,9 @@
 use super::profile::Waiting;
 use crate::beginning::{Beginning, JOIN_NEAR};
 use crate::control::parameter;
+use crate::numbering::{number, run_of};
 use crate::outliers::Outliers;
-use crate::runs::{consecutive, in_parts, up_or_drop};
+use crate::runs::{in_parts, up_or_drop};
 use crate::window::{Place, WINDOW, Window};
 use dacapo_base::Time;
 use dacapo_lift::{
@@ -103,13 +104,7 @@ impl Module for Sequence {
     }
 
     fn down(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
-        let sent = self.sent;
-        let put = cx.pool.put_head(slot, |at| Header { number: (sent + at as u64) as u32 }.emit());
-        if put.is_err() {
-            return Verdict::Drop(DropReason::TooLarge);
-        }
-        self.sent += slot.segment_count() as u64;
-        Verdict::Forward
+        number(cx, slot, &mut self.sent)
     }
 
     fn up(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
@@ -240,9 +235,4 @@ impl Sequence {
             None => cx.disarm(HOLD_TIMER),
         }
     }
-}
-
-/// How many segments from the first on have numbers that follow each other.
-fn run_of(cx: &Cx<'_>, packet: &Packet) -> usize {
-    consecutive(cx, packet, |bytes| Some((Header::parse(bytes).ok()?.number, ())))
 }

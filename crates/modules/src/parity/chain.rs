@@ -1,15 +1,13 @@
-//! [`Chain`]: how many packets of a block are lost, where losses come in runs.
+//! [`Chain`]: how many packets of a block are lost, where losses come in runs: the chain of
+//! `turns.rs`, gone through packet by packet.
 //!
 //! ```text
-//!              begins
-//!        good ------> bad        a packet in state bad is lost; a chain of two states whose
-//!             <------            runs have no memory (Gilbert 1960), gone through packet by packet
-//!               ends
+//!   lost      0 ---> 0 ---> 0 ---> 0       after each packet, how likely it is that so many are
+//!               \--> 1 ---> 1 ---> 1       lost, and the last one is, or is not
+//!                      \--> 2 ---> 2
 //! ```
-//!
-//! Probabilities are binary fractions, added and multiplied in an order that is fixed, which gives
-//! the same bits on every machine.
 
+use super::turns::Turns;
 use dacapo_lift::PPB;
 use dacapo_wire::parity::PACKETS_MAX;
 
@@ -40,13 +38,10 @@ pub(super) struct Chain {
 }
 
 impl Chain {
-    /// Before the first packet. Losses that do not depend on each other make runs, too: none is
-    /// shorter on average.
+    /// Before the first packet.
     pub fn new(loss_ppb: u64, burst_milli: u64, most: u64) -> Self {
         let loss_ppb = loss_ppb.min(PPB);
-        let loss = loss_ppb as f64 / PPB as f64;
-        let ends = (1_000.0 / burst_milli.max(1_000) as f64).min(1.0 - loss);
-        let begins = if loss_ppb < PPB { loss * ends / (1.0 - loss) } else { 1.0 };
+        let Turns { loss, begins, ends } = Turns::of(loss_ppb, burst_milli);
         let most = usize::try_from(most).unwrap_or(PARITIES_MAX).clamp(1, PARITIES_MAX);
         let none = [0.0; PARITIES_MAX + 1];
         Self { loss_ppb, loss, begins, ends, packets: 0, most, good: none, bad: none }

@@ -16,7 +16,8 @@
 //!
 //! Invariants: indices of sources and of parities are never the same number; nothing panics.
 
-use dacapo_gf256::{Product, add_products, inverse, mul};
+use super::sums::add;
+use dacapo_gf256::{add_products, inverse, mul};
 
 /// What source `source` is multiplied by in parity `parity`.
 #[inline]
@@ -31,29 +32,8 @@ pub(super) fn add_known<'a>(
     parities: &[u8],
     known: impl IntoIterator<Item = (u8, &'a [u8])>,
 ) {
-    let mut known = known.into_iter();
-    loop {
-        let mut sources: [(u8, &[u8]); CHUNK] = [(0, &[]); CHUNK];
-        let mut count = 0;
-        for (place, source) in sources.iter_mut().zip(&mut known) {
-            (*place, count) = (source, count + 1);
-        }
-        let sources = sources.get(..count).unwrap_or_default();
-        for (sum, parity) in sums.iter_mut().zip(parities) {
-            let mut products: [Product<'_>; CHUNK] = [(0, &[]); CHUNK];
-            for (product, (source, bytes)) in products.iter_mut().zip(sources) {
-                *product = (factor(*parity, *source), bytes);
-            }
-            add_products(sum, products.get(..count).unwrap_or_default());
-        }
-        if count < CHUNK {
-            return;
-        }
-    }
+    add(sums, parities, known, factor);
 }
-
-/// How many sources are added in one pass over a sum.
-const CHUNK: usize = 16;
 
 /// Computes the missing source at place `at` of `missing` from the sums, of which there are as many
 /// as are missing, and adds it to `into`.

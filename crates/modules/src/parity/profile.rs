@@ -9,9 +9,10 @@
 //! How many of a block are lost is what `chain.rs` computes.
 
 use super::chain::{Chain, left};
+use super::proposing::BLOCK_MOST;
 use super::rs::{LEFT, PARITIES, SOURCES, SPAN, SPEC};
 use crate::arithmetic::{
-    MILLISECOND, ONE_IN_HUNDRED, packets_in, packets_per_unit, part, ratio, unit_bytes,
+    MILLISECOND, ONE_IN_HUNDRED, packets_in, packets_per_unit, part, ratio, room_for,
 };
 use dacapo_lift::{Cost, Figures, PPB, Params, Path, Profile, Service, Setting};
 
@@ -28,14 +29,8 @@ const PARITY_PS: u64 = 260_000;
 const SHORT: u64 = 20 * MILLISECOND;
 const LONG: u64 = 80 * MILLISECOND;
 
-/// The most sources of a block that is proposed: more make longer chains, not better codes.
-const SOURCES_MOST: u64 = 60;
-
 /// The most parities of one: who needs more is better served by longer blocks, or by asking.
 const PARITIES_MOST: u64 = 30;
-
-/// How much of what a flow may send is payload, at least, in per cent.
-const OF_PAYLOAD: u64 = 96;
 
 /// What may stay lost, in ppb, with the points that are proposed.
 const SOME: u64 = 1_000_000;
@@ -161,24 +156,12 @@ impl Block {
     }
 }
 
-/// How many parities fit beside so many sources into what the flow may send; as many as there may
-/// be where its units already fill that, or nobody bounds it: there its load says nothing.
-fn room_for(sources: u64, setting: &Setting) -> u64 {
-    let load = ratio(setting.units.per_ks, unit_bytes(&setting.units).saturating_mul(8), 1_000);
-    let bound = if setting.bound_bps == 0 { u64::MAX } else { setting.bound_bps };
-    let may = part(bound.min(setting.path.rate_bps), OF_PAYLOAD, 100);
-    match part(sources, may.saturating_sub(load), load) {
-        0 => u64::MAX,
-        room => room,
-    }
-}
-
 /// Blocks that take `span` at most, with the fewest parities after which no more of what the path
 /// loses stays lost than each target says, of which each is smaller than the one before it; each
 /// takes a part of the room that there is.
 fn proposed(setting: &Setting, span: u64, targets: &[(u64, u64)]) -> Vec<Params> {
     let room = setting.path.datagram_len;
-    let sources = packets_in(&setting.units, room, span).min(SOURCES_MOST);
+    let sources = packets_in(&setting.units, room, span).min(BLOCK_MOST);
     let most = sources.min(PARITIES_MOST);
     let mut chain = Chain::new(setting.path.loss_ppb, setting.path.burst_milli, most);
     chain.pass(sources);

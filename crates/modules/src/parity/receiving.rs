@@ -44,9 +44,10 @@ pub(super) struct Receiving {
     /// The number of the first block.
     first: u64,
     blocks: VecDeque<Block>,
-    /// A block beyond the window that the next packet may confirm.
-    outlier: Option<u64>,
-    /// Where the stream is, a packet of the block behind that of the first one confirms.
+    /// A block beyond the window, and which packet of it came: the next one may confirm it, a copy
+    /// does not.
+    outlier: Option<(u64, u8)>,
+    /// A packet of a later block than that of the first one confirms where the stream is.
     beginning: Beginning,
     /// The blocks before this one began before this end joined: what is missing of them, nobody
     /// has lost.
@@ -122,8 +123,10 @@ impl Receiving {
         if block < self.first {
             return Place::Late;
         }
-        let is_confirmed = self.outlier.is_some_and(|it| (it..=it + 1).contains(&block));
-        self.outlier = (!is_near).then_some(block);
+        let is_confirmed = self.outlier.is_some_and(|(far, index)| {
+            (far..=far + 1).contains(&block) && (block, header.index) != (far, index)
+        });
+        self.outlier = (!is_near).then_some((block, header.index));
         if !is_near && !is_confirmed {
             return Place::Beyond;
         }

@@ -28,11 +28,11 @@ use super::sending::{Sending, Size};
 use super::strength::{Aim, Seen, Strength};
 use crate::control::parameter;
 use crate::parity::profile::Blocks;
-use crate::runs::{consecutive, in_parts, in_runs};
+use crate::runs::{consecutive, down_or_drop, in_parts, in_runs};
 use dacapo_base::Time;
 use dacapo_lift::{
-    ControlError, Cx, DropReason, Entry, Module, ModuleSpec, ParamSpec, ParamUnit, Params,
-    Property, Setup, Stratum, TimerId, Verdict,
+    ControlError, Cx, DropReason, Entry, Module, ModuleSpec, ParamSpec, ParamUnit, Params, Setup,
+    TimerId, Verdict,
 };
 use dacapo_packet::Packet;
 use dacapo_wire::parity::{Header, LEN};
@@ -42,24 +42,10 @@ use std::time::Duration;
 pub static SPEC: ModuleSpec = ModuleSpec {
     name: "fec-rs",
     id: 0x0005,
-    function: "parity",
     mechanism: "Reed-Solomon parity over blocks (RFC 5510)",
     summary: "parities after every block, from which as many lost packets are computed",
-    stratum: Stratum::Repair,
     head: LEN as u16,
-    tail: 0,
-    trains_down: true,
-    trains_up: true,
-    keeps_order: false,
-    segments: false,
-    acknowledges: false,
-    orders: None,
-    requires: &[Property::Boundaries],
-    provides: &[],
-    takes: &[Property::Order],
-    beneath: &["ordering", "duplicates", "redundancy"],
     notes: &["packets_computed", "parities"],
-    profile: &Blocks,
     params: &[
         ParamSpec {
             name: "sources",
@@ -98,6 +84,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
             control: Some(CONTROL_SET_LEFT),
         },
     ],
+    ..super::common(&Blocks)
 };
 
 /// The numbers of the parameters.
@@ -197,9 +184,7 @@ impl Module for ReedSolomon {
             }
             self.arm_span(cx, was_begun);
             let Some(part) = part else { break };
-            if let Err(part) = cx.emit_down(part) {
-                cx.discard(part, DropReason::Overflow);
-            }
+            down_or_drop(cx, part);
         }
         if self.sending.due() != due {
             self.arm_send(cx);
@@ -267,9 +252,7 @@ impl Module for ReedSolomon {
 
     fn flush(&mut self, cx: &mut Cx<'_>) {
         self.sending.forget();
-        while let Some(parities) = self.sending.poll(Time::NEVER) {
-            cx.discard(parities, DropReason::Shutdown);
-        }
+        self.sending.leaving().flush(cx);
         self.receiving.forget(cx.pool);
         self.arm_send(cx);
         self.arm_span(cx, false);
@@ -385,10 +368,8 @@ impl ReedSolomon {
 
     /// Sends the parities that are due by `now`.
     fn send(&mut self, cx: &mut Cx<'_>, now: Time) {
-        while let Some(parities) = self.sending.poll(now) {
-            if let Err(parities) = cx.emit_down(parities) {
-                cx.discard(parities, DropReason::Overflow);
-            }
+        while let Some(parities) = self.sending.leaving().poll(now) {
+            down_or_drop(cx, parities);
         }
         self.arm_send(cx);
     }

@@ -10,20 +10,17 @@
 //! with the last source wherever losses come in runs. Where sources are closer than [`GRAIN`], as
 //! many parities leave together as that has sources.
 //!
-//! Invariants: a sum is as long as the longest source; at most [`WAITING_MAX`] trains of parities
-//! wait, in the order in which they are due; nothing is kept of a source but what its sums are.
+//! Invariants: a sum is as long as the longest source; nothing is kept of a source but what
+//! its sums are.
 
 use super::code::add_known;
+use super::leaving::Leaving;
 use dacapo_base::Time;
-use dacapo_lift::{Cx, DropReason, Setup};
-use dacapo_packet::{Kind, Layout, Packet};
-use dacapo_wire::parity::{CODED_AT, Header, LEN};
-use std::collections::VecDeque;
+use dacapo_lift::{Cx, Setup};
+use dacapo_packet::Packet;
+use dacapo_wire::parity::{CODED_AT, Header};
 use std::ops::Range;
 use std::time::Duration;
-
-/// How many trains of parities may wait to be sent: as many blocks may end in one call.
-pub(super) const WAITING_MAX: usize = 1_024;
 
 /// The shortest time between parities that a timer is armed for.
 const GRAIN: Duration = Duration::from_millis(1);
@@ -55,11 +52,7 @@ pub(super) struct Sending {
     rows: Vec<u8>,
     /// The class of the packets in it.
     class: u8,
-    /// When they are due, and the parities.
-    waiting: VecDeque<(Time, Packet)>,
-    /// The room that modules and path below need before and after a packet.
-    head: usize,
-    tail: usize,
+    leaving: Leaving,
 }
 
 impl Sending {
@@ -73,9 +66,7 @@ impl Sending {
             sums: Vec::new(),
             rows: Vec::new(),
             class: 0,
-            waiting: VecDeque::new(),
-            head: setup.head_below.saturating_sub(LEN),
-            tail: setup.tail_below,
+            leaving: Leaving::new(setup),
         }
     }
 
@@ -89,9 +80,14 @@ impl Sending {
         self.before.map(|(_, count)| u8::try_from(count).unwrap_or(u8::MAX))
     }
 
+    /// The parities that wait.
+    pub fn leaving(&mut self) -> &mut Leaving {
+        &mut self.leaving
+    }
+
     /// When the next parities are to be sent.
     pub fn due(&self) -> Option<Time> {
-        self.waiting.front().map(|(due, _)| *due)
+        self.leaving.due()
     }
 
     /// How many sources the block takes still, of which none has come where `size` may be another.
@@ -154,15 +150,14 @@ impl Sending {
     pub fn end(&mut self, cx: &mut Cx<'_>, span: Duration) {
         let Some(begun) = self.begun else { return };
         let apart = self.apart(begun, span);
-        let len = self.sums.first().map_or(0, Vec::len) + CODED_AT;
-        let layout = Layout { head: self.head, tail: self.tail, segment: len, segmented: true };
+        let len = self.sums.first().map_or(0, Vec::len);
         let together = GRAIN.as_nanos().checked_div(apart.as_nanos()).unwrap_or(u128::MAX);
         let together = usize::try_from(together).unwrap_or(usize::MAX);
-        let most = together.clamp(1, layout.segments_per_train());
+        let most = together.clamp(1, self.leaving.most(len));
         let mut due = cx.now();
         for from in (0..self.rows.len()).step_by(most) {
             due += apart * most as u32;
-            self.wait(cx, due, &layout, from..self.rows.len().min(from + most));
+            self.wait(cx, due, len, from..self.rows.len().min(from + most));
         }
         self.before = Some((begun, u32::from(self.count)));
         (self.block, self.count, self.begun) = (self.block + 1, 0, None);
@@ -180,38 +175,15 @@ impl Sending {
     }
 
     /// Makes a train of some of the parities.
-    fn wait(&mut self, cx: &mut Cx<'_>, due: Time, layout: &Layout, rows: Range<usize>) {
-        let count = rows.len();
-        let Ok(mut packet) = cx.pool.alloc_train(layout, count * layout.segment) else {
-            return cx.not_made(count as u64, DropReason::NoMemory);
-        };
-        packet.set_kind(Kind::Parity);
-        packet.set_unit_ends(true, true);
-        (packet.class, packet.time) = (self.class, cx.now());
+    fn wait(&mut self, cx: &mut Cx<'_>, due: Time, len: usize, rows: Range<usize>) {
         let (block, sources) = (self.block as u32, self.count);
-        let parities = self.rows.iter().zip(&self.sums).skip(rows.start).take(count);
-        for (at, (&index, sum)) in parities.enumerate() {
-            // The length is the beginning of the sum.
-            let header = Header { block, index, sources, length: 0 }.emit();
-            let place = at * layout.segment;
-            cx.pool.write_payload(&packet, place, header.get(..CODED_AT).unwrap_or_default());
-            cx.pool.write_payload(&packet, place + CODED_AT, sum);
-        }
-        if self.waiting.len() < WAITING_MAX {
-            let due = self.waiting.back().map_or(due, |(last, _)| due.max(*last));
-            self.waiting.push_back((due, packet));
-        } else {
-            cx.discard(packet, DropReason::Overflow);
-        }
+        let header = |index| Header { block, index, sources, length: 0 }.emit();
+        let rows = self.rows.iter().zip(&self.sums).skip(rows.start).take(rows.len());
+        let sums = rows.map(|(&index, sum)| (header(index), sum.as_slice()));
+        self.leaving.push(cx, (due, self.class), len, sums);
     }
 
-    /// The next parities, if they are due by `now`.
-    pub fn poll(&mut self, now: Time) -> Option<Packet> {
-        self.due().filter(|due| *due <= now)?;
-        self.waiting.pop_front().map(|(_, parities)| parities)
-    }
-
-    /// Forgets the block; what waits is for [`Sending::poll`], whenever it is due.
+    /// Forgets the block; what waits is still to leave.
     pub fn forget(&mut self) {
         if self.count > 0 {
             (self.block, self.count, self.begun) = (self.block + 1, 0, None);

@@ -11,8 +11,8 @@
 
 use super::repeat::{COPIES, GAP, SPEC};
 use crate::arithmetic::{
-    MILLISECOND, ONE_IN_HUNDRED, both, either, packets_in, packets_per_unit, ratio, running,
-    whole_milliseconds,
+    MILLISECOND, ONE_IN_HUNDRED, both, either, goes_on, packets_in, packets_per_unit, ratio,
+    running, whole_milliseconds,
 };
 use dacapo_lift::{Cost, Figures, PPB, Params, Profile, Service, Setting};
 
@@ -119,9 +119,7 @@ fn gap(setting: &Setting, runs: u64, copies: u64) -> u64 {
 /// be: computed from the room below, more room would make fewer packets, and a better service below
 /// a worse one above.
 fn outlasts(setting: &Setting, gap: u64) -> u64 {
-    let burst = setting.path.burst_milli.max(1_000);
-    let goes_on = ratio(PPB, burst - 1_000, burst);
-    running(goes_on, packets_in(&setting.units, setting.path.datagram_len, gap))
+    running(goes_on(&setting.path), packets_in(&setting.units, setting.path.datagram_len, gap))
 }
 
 #[cfg(test)]

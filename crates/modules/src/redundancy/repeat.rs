@@ -21,6 +21,7 @@ use super::profile::SentAgain;
 use super::waiting::{Copy, Waiting};
 use crate::control::parameter;
 use crate::copying::Copier;
+use crate::runs::down_or_drop;
 use dacapo_lift::{
     ControlError, Cx, DropReason, Entry, Module, ModuleSpec, ParamSpec, ParamUnit, Params,
     Property, Setup, Stratum, TimerId, Verdict,
@@ -196,9 +197,7 @@ impl Repeat {
             cx.discard(copy.view, DropReason::NoMemory);
             return None;
         };
-        if let Err(packet) = cx.emit_down(packet) {
-            cx.discard(packet, DropReason::Overflow);
-        }
+        down_or_drop(cx, packet);
         (copy.left, copy.sent) = (copy.left.saturating_sub(1), cx.now());
         if copy.left > 0 {
             return Some(copy);

@@ -10,10 +10,30 @@ use dacapo_base::Time;
 use dacapo_wire::retransmission::{ATTEMPTS_MAX, RANGES_MAX, Range};
 use std::time::Duration;
 
-/// A last question is asked again so much later: more than most runs of losses take, and not at
-/// once.
-pub(super) const APART_MAX: Duration = Duration::from_millis(15);
-pub(super) const APART_MIN: Duration = Duration::from_millis(2);
+/// How often a question is repeated behind which there is hardly time for another.
+pub(super) const REPEATED_MAX: u8 = 2;
+
+/// Hardly time: with less to spare than this, a question could not be repeated so often.
+pub(super) const REPEATED_SPARE: Duration = Duration::from_millis(8);
+
+/// It is repeated so much later: more than most runs of losses take, and not at once.
+const APART_MAX: Duration = Duration::from_millis(15);
+const APART_MIN: Duration = Duration::from_millis(2);
+
+/// How much later a question is repeated whose answer comes with so much to spare: half of it, for
+/// another may follow.
+fn again(spare: Duration) -> Option<Duration> {
+    Some((spare / 2).min(APART_MAX)).filter(|apart| *apart >= APART_MIN)
+}
+
+/// How much later than the one before each leaves by which such a question is repeated.
+pub(super) fn repeated(mut spare: Duration) -> impl Iterator<Item = Duration> {
+    (0..REPEATED_MAX).map_while(move |_| {
+        let apart = again(spare)?;
+        spare -= apart;
+        Some(apart)
+    })
+}
 
 /// Packets that follow each other and are missing.
 #[derive(Clone, Copy, Debug)]
@@ -33,8 +53,9 @@ pub(super) struct Gap {
     pub attempts: u8,
     /// Some of it was given up before.
     pub is_cut: bool,
-    /// The question for which there is no other time has been asked, and is asked once more.
-    pub is_last: bool,
+    /// When the answer to a question is overdue, and how often that was repeated.
+    pub overdue: Time,
+    pub repeated: u8,
 }
 
 impl Gap {
@@ -43,7 +64,7 @@ impl Gap {
     }
 
     /// How many of them, from the first on, are of no use at this time.
-    pub fn overdue(&self, at: Time) -> u64 {
+    pub fn too_late(&self, at: Time) -> u64 {
         if at < self.by {
             return 0;
         }
@@ -74,11 +95,17 @@ impl Gap {
     }
 
     /// Adds what is of use when an answer comes to the ranges, and says when it is to be asked for
-    /// again: while that would not be too late, and no more often than it can be. The last time it
-    /// is asked for twice, so far apart that a run of losses rarely takes both.
+    /// again: while that would not be too late, and no more often than it can be. Where there is
+    /// hardly time for another question it is repeated before its answer is overdue, so far apart
+    /// that a run of losses rarely takes all.
+    ///
+    /// ```text
+    ///   asked 1   1   1        2 |                 last_by: an answer to 2 comes in time, and
+    ///         |-- wait ------->| |-- answer -->|   to one after it does not
+    /// ```
     pub fn ask(&mut self, ranges: &mut Vec<Range>, now: Time, comes: Time, wait: Duration) {
-        let overdue = self.overdue(comes);
-        if overdue == self.count || self.attempts == ATTEMPTS_MAX {
+        let too_late = self.too_late(comes);
+        if too_late == self.count || self.attempts == ATTEMPTS_MAX {
             self.ask = None;
             return;
         }
@@ -90,13 +117,35 @@ impl Gap {
         if self.attempts == 1 {
             self.asked_first = now;
         }
-        let is_too_late = self.overdue(comes + wait) == self.count;
-        let again = (self.last_by().since(comes) / 2).min(APART_MAX);
-        let is_worth = is_too_late && !self.is_last && again >= APART_MIN;
-        self.ask = Some(now + if is_worth { again } else { wait });
-        self.is_last = is_too_late;
+        if self.overdue <= now {
+            (self.overdue, self.repeated) = (now + wait, 0);
+        } else {
+            self.repeated += 1;
+        }
+        self.ask = Some(self.next(now, comes));
         // There are no more than can be missing, which 16 bits count.
-        let (first, count) = ((self.first + overdue) as u32, (self.count - overdue) as u16);
+        let (first, count) = ((self.first + too_late) as u32, (self.count - too_late) as u16);
         ranges.push(Range { first, count, attempt: self.attempts });
+    }
+
+    /// They were asked for then, before it was seen that they are missing; an answer takes so long,
+    /// and is overdue after `wait`.
+    pub fn note_asked(&mut self, at: Time, answer: Duration, wait: Duration) {
+        self.attempts = 1;
+        (self.asked_first, self.asked_last) = (at, at);
+        (self.overdue, self.repeated) = (at + wait, 0);
+        self.ask = Some(self.next(at, at + answer).max(self.seen));
+    }
+
+    /// When it is asked for again after a question that leaves now and is answered then.
+    fn next(&self, now: Time, comes: Time) -> Time {
+        let last_by = self.last_by();
+        let is_time = self.overdue + comes.since(now) + REPEATED_SPARE <= last_by;
+        if is_time || self.repeated == REPEATED_MAX {
+            return self.overdue;
+        }
+        // Not right before the next question.
+        let apart = again(last_by.since(comes)).filter(|it| now + *it + APART_MIN <= self.overdue);
+        apart.map_or(self.overdue, |apart| now + apart)
     }
 }

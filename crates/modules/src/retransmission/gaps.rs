@@ -11,8 +11,8 @@
 //! told, and what comes then is not passed on.
 //!
 //! Invariants: at most [`MISSING_MAX`] packets are missing, in gaps in the order of their numbers;
-//! one that comes adds at most one gap, however many are missing; each is answered for once: it is
-//! found, or given up.
+//! one that comes adds a gap, however many are missing, and one for each question that was asked
+//! before; each is answered for once: it is found, or given up.
 
 use super::gap::Gap;
 use super::given_up::GivenUp;
@@ -64,15 +64,32 @@ impl Gaps {
         MISSING_MAX.saturating_sub(self.missing)
     }
 
+    /// How long an answer takes as a rule; `None` before the first.
+    pub fn answer(&self) -> Option<Duration> {
+        Some(self.round_trip.mean()).filter(|mean| !mean.is_zero())
+    }
+
+    /// How far packets overtook each other lately.
+    pub fn overtaken(&self) -> Duration {
+        self.overtaken
+    }
+
     /// `count` packets have not come, and one behind them has; the first is of use until `by`, each
-    /// other for `apart` longer. There is capacity for them, and they are behind all that are
-    /// known.
-    pub fn add(&mut self, now: Time, first: u64, count: u64, by: Time, apart: Duration) {
+    /// other for `apart` longer; `asked`: they were asked for then. There is capacity for them, and
+    /// they are behind all that are known.
+    pub fn add(
+        &mut self,
+        now: Time,
+        first: u64,
+        count: u64,
+        (by, apart): (Time, Duration),
+        asked: Option<Time>,
+    ) {
         // What was overtaken comes by itself; but one question is asked in time, by a timer that
         // may be a millisecond late.
         let latest = by - self.round_trip.mean() - ASK_EVERY * 2;
         let ask = Some((now + self.overtaken).min(latest).max(now));
-        let gap = Gap {
+        let mut gap = Gap {
             first,
             count,
             seen: now,
@@ -83,12 +100,16 @@ impl Gaps {
             asked_first: now,
             attempts: 0,
             is_cut: false,
-            is_last: false,
+            overdue: now,
+            repeated: 0,
         };
+        if let Some(at) = asked {
+            gap.note_asked(at, self.round_trip.mean(), self.round_trip.wait(Duration::ZERO));
+        }
         self.gaps.push_back(gap);
         self.missing += count;
-        let asked = self.soonest(ask);
-        self.due = earlier(self.due, earlier(asked, Some(by)));
+        let next = self.soonest(gap.ask);
+        self.due = earlier(self.due, earlier(next, Some(by)));
     }
 
     /// When what is to be asked for then can be: askings leave [`ASK_EVERY`] so often.
@@ -176,14 +197,14 @@ impl Gaps {
     fn give_up(&mut self, now: Time) -> u64 {
         let (mut count, mut in_vain) = (0, false);
         for gap in &mut self.gaps {
-            let overdue = gap.overdue(now);
-            if overdue > 0 {
+            let too_late = gap.too_late(now);
+            if too_late > 0 {
                 // Of a gap it counts once, and only where there was time to ask.
                 in_vain |= gap.attempts == 0 && !gap.is_cut && gap.by > gap.seen;
                 gap.is_cut = true;
-                self.given_up.note(gap, overdue);
-                gap.skip(overdue);
-                count += overdue;
+                self.given_up.note(gap, too_late);
+                gap.skip(too_late);
+                count += too_late;
             }
         }
         self.gaps.retain(|gap| gap.count > 0);
@@ -263,10 +284,28 @@ mod tests {
     }
 
     #[test]
+    fn what_was_asked_for_before_is_asked_for_again_when_an_answer_is_overdue() {
+        let mut gaps = Gaps::default();
+        gaps.add(ms(0), 0, 1, (ms(200), AT_ONCE), None);
+        look(&mut gaps, ms(0));
+        assert_eq!(gaps.answer(), None);
+        assert_eq!(gaps.find(ms(40), 0, Some(1)), Was::Missing);
+        // An answer takes 40 ms, and is overdue after 120.
+        gaps.add(ms(60), 5, 1, (ms(200), AT_ONCE), Some(ms(50)));
+        assert_eq!(gaps.due(), Some(ms(65)), "there is hardly time for another, so it is repeated");
+        assert_eq!(look(&mut gaps, ms(65)).0, [(5, 1, 2)]);
+        gaps.add(ms(66), 8, 1, (ms(66), AT_ONCE), Some(ms(20)));
+        assert_eq!(look(&mut gaps, ms(66)), (vec![], 1), "an answer would come too late");
+        gaps.add(ms(67), 10, 1, (ms(900), AT_ONCE), Some(ms(60)));
+        assert_eq!(gaps.find(ms(100), 10, Some(1)), Was::Missing);
+        assert_eq!(gaps.answer(), Some(ms(40).since(Time::ZERO)), "it took 40 ms again");
+    }
+
+    #[test]
     fn gaps_are_asked_for_until_an_answer_would_come_too_late() {
         let mut gaps = Gaps::default();
-        gaps.add(ms(0), 3, 2, ms(100), AT_ONCE);
-        gaps.add(ms(0), 7, 1, ms(100), AT_ONCE);
+        gaps.add(ms(0), 3, 2, (ms(100), AT_ONCE), None);
+        gaps.add(ms(0), 7, 1, (ms(100), AT_ONCE), None);
         assert_eq!(look(&mut gaps, ms(0)), (vec![(3, 2, 1), (7, 1, 1)], 0));
         assert_eq!(gaps.due(), Some(ms(25)), "nobody knows the round trip");
         assert_eq!(gaps.find(ms(20), 3, Some(1)), Was::Missing);
@@ -287,7 +326,7 @@ mod tests {
     #[test]
     fn of_a_run_each_is_given_up_at_its_time_and_what_comes_splits_it() {
         let mut gaps = Gaps::default();
-        gaps.add(ms(0), 10, 5, ms(100), Duration::from_millis(10));
+        gaps.add(ms(0), 10, 5, (ms(100), Duration::from_millis(10)), None);
         assert_eq!(gaps.find(ms(1), 12, None), Was::Missing);
         assert_eq!(gaps.capacity(), MISSING_MAX - 4);
         assert_eq!(look(&mut gaps, ms(5)), (vec![(10, 2, 1), (13, 2, 1)], 0));
@@ -303,32 +342,32 @@ mod tests {
     #[test]
     fn what_is_overtaken_is_waited_for_as_long_as_lately() {
         let mut gaps = Gaps::default();
-        gaps.add(ms(0), 0, 1, ms(100), AT_ONCE);
+        gaps.add(ms(0), 0, 1, (ms(100), AT_ONCE), None);
         assert_eq!(gaps.find(ms(8), 0, None), Was::Missing);
-        gaps.add(ms(10), 5, 1, ms(110), AT_ONCE);
+        gaps.add(ms(10), 5, 1, (ms(110), AT_ONCE), None);
         assert_eq!(gaps.due(), Some(ms(19)), "8 ms and an eighth");
         // Each question that was answered makes it shorter.
         for number in 100..600 {
-            gaps.add(ms(number), number, 1, ms(number + 100), AT_ONCE);
+            gaps.add(ms(number), number, 1, (ms(number + 100), AT_ONCE), None);
             look(&mut gaps, ms(number + 9));
             assert_eq!(gaps.find(ms(number + 30), number, Some(1)), Was::Missing);
         }
         gaps.clear();
-        gaps.add(ms(900), 900, 1, ms(999), AT_ONCE);
+        gaps.add(ms(900), 900, 1, (ms(999), AT_ONCE), None);
         assert!(gaps.due() < Some(ms(901)), "{:?}", gaps.due());
     }
 
     #[test]
     fn one_asking_has_so_many_ranges_and_the_others_are_next() {
         let mut gaps = Gaps::default();
-        (0..50).for_each(|at| gaps.add(ms(0), at * 2, 1, ms(100), AT_ONCE));
+        (0..50).for_each(|at| gaps.add(ms(0), at * 2, 1, (ms(100), AT_ONCE), None));
         let (asked, _) = look(&mut gaps, ms(0));
         assert_eq!((asked.len(), gaps.due()), (RANGES_MAX, Some(ms(1))), "not at once again");
         assert_eq!(look(&mut gaps, ms(0)).0, []);
         let (asked, _) = look(&mut gaps, ms(1));
         assert_eq!((asked.len(), asked[0]), (50 - RANGES_MAX, (64, 1, 1)));
         assert_eq!(gaps.due(), Some(ms(25)));
-        gaps.add(ms(1), 200, 1, ms(100), AT_ONCE);
+        gaps.add(ms(1), 200, 1, (ms(100), AT_ONCE), None);
         assert_eq!(gaps.due(), Some(ms(2)));
         assert_eq!(gaps.clear(), 51);
     }
@@ -336,12 +375,12 @@ mod tests {
     #[test]
     fn one_that_came_very_late_does_not_keep_others_from_being_asked_for() {
         let mut gaps = Gaps::default();
-        gaps.add(ms(0), 0, 1, ms(200), AT_ONCE);
+        gaps.add(ms(0), 0, 1, (ms(200), AT_ONCE), None);
         look(&mut gaps, ms(0));
         assert_eq!(gaps.find(ms(80), 0, Some(1)), Was::Missing, "a round trip of 80 ms");
-        gaps.add(ms(100), 5, 1, ms(300), AT_ONCE);
+        gaps.add(ms(100), 5, 1, (ms(300), AT_ONCE), None);
         assert_eq!(gaps.find(ms(250), 5, None), Was::Missing, "a path that changed");
-        gaps.add(ms(300), 9, 1, ms(500), AT_ONCE);
+        gaps.add(ms(300), 9, 1, (ms(500), AT_ONCE), None);
         assert_eq!(gaps.due(), Some(ms(418)), "the last moment for a question");
         assert_eq!(look(&mut gaps, ms(419)).0, [(9, 1, 1)]);
     }
@@ -349,12 +388,12 @@ mod tests {
     #[test]
     fn of_one_asking_one_answer_is_measured_and_of_what_was_given_up_too() {
         let mut gaps = Gaps::default();
-        gaps.add(ms(0), 0, 9, ms(100), AT_ONCE);
+        gaps.add(ms(0), 0, 9, (ms(100), AT_ONCE), None);
         look(&mut gaps, ms(0));
         (0..5).for_each(|number| assert_eq!(gaps.find(ms(20), number, Some(1)), Was::Missing));
         assert_eq!(gaps.round_trip.wait(UNKNOWN), Duration::from_millis(60), "a single sample");
         assert_eq!(look(&mut gaps, ms(100)).1, 4);
-        gaps.add(ms(200), 20, 1, ms(250), AT_ONCE);
+        gaps.add(ms(200), 20, 1, (ms(250), AT_ONCE), None);
         look(&mut gaps, ms(200));
         assert_eq!(look(&mut gaps, ms(250)).1, 1);
         assert_eq!(gaps.find(ms(380), 20, Some(1)), Was::GivenUp);
@@ -364,10 +403,10 @@ mod tests {
     #[test]
     fn a_run_for_which_there_is_no_time_makes_round_trips_shorter_once() {
         let mut gaps = Gaps::default();
-        gaps.add(ms(0), 0, 1, ms(400), AT_ONCE);
+        gaps.add(ms(0), 0, 1, (ms(400), AT_ONCE), None);
         look(&mut gaps, ms(0));
         assert_eq!(gaps.find(ms(205), 0, Some(1)), Was::Missing);
-        gaps.add(ms(300), 10, 20, ms(440), Duration::from_millis(2));
+        gaps.add(ms(300), 10, 20, (ms(440), Duration::from_millis(2)), None);
         let mut given_up = 0;
         while let Some(due) = gaps.due() {
             given_up += look(&mut gaps, due).1;
@@ -379,9 +418,9 @@ mod tests {
     #[test]
     fn the_first_are_given_up_where_too_many_are_missing() {
         let mut gaps = Gaps::default();
-        gaps.add(ms(0), 0, MISSING_MAX - 1, ms(900), AT_ONCE);
+        gaps.add(ms(0), 0, MISSING_MAX - 1, (ms(900), AT_ONCE), None);
         assert_eq!((gaps.make_room(1), gaps.make_room(5)), (0, 4));
-        gaps.add(ms(1), 9_000, 5, ms(900), AT_ONCE);
+        gaps.add(ms(1), 9_000, 5, (ms(900), AT_ONCE), None);
         assert_eq!((gaps.capacity(), gaps.find(ms(2), 3, None)), (0, Was::GivenUp));
         assert_eq!([4, 9_000].map(|number| gaps.find(ms(2), number, None)), [Was::Missing; 2]);
         assert_eq!(gaps.clear(), MISSING_MAX - 2);
@@ -390,7 +429,7 @@ mod tests {
     #[test]
     fn a_number_is_asked_for_so_often_and_no_more() {
         let mut gaps = Gaps::default();
-        gaps.add(ms(0), 0, 1, ms(100_000), AT_ONCE);
+        gaps.add(ms(0), 0, 1, (ms(100_000), AT_ONCE), None);
         let mut times = 0;
         while let Some(due) = gaps.due().filter(|due| *due < ms(100_000)) {
             times += look(&mut gaps, due).0.len();

@@ -84,11 +84,22 @@ impl Kept {
     /// The next packets of `asked` that are kept, as many as one train has of them: the number of
     /// the first, and a view.
     pub fn view(&mut self, pool: &mut Pool, asked: &Range<u64>) -> Option<(u64, Packet)> {
+        self.view_sent_by(pool, asked, Time::NEVER)
+    }
+
+    /// The same of those that were sent by then.
+    pub fn view_sent_by(
+        &mut self,
+        pool: &mut Pool,
+        asked: &Range<u64>,
+        by: Time,
+    ) -> Option<(u64, Packet)> {
         if asked.is_empty() {
             return None;
         }
         let at = self.trains.partition_point(|train| train.end() <= asked.start);
-        let train = self.trains.get_mut(at).filter(|train| train.first < asked.end)?;
+        let is_meant = |train: &&mut Train| train.first < asked.end && train.sent <= by;
+        let train = self.trains.get_mut(at).filter(is_meant)?;
         let first = train.first.max(asked.start);
         let count = asked.end.min(train.end()) - first;
         let skipped = first - train.first;
@@ -136,6 +147,14 @@ mod tests {
         assert_eq!(found(49..99), Some((49, vec![3])), "the last is shorter");
         assert_eq!(found(0..41), Some((40, vec![0])), "what is before is not kept");
         assert_eq!([found(0..40), found(50..60), found(48..48)], [None, None, None]);
+        assert!(kept.view_sent_by(&mut pool, &(40..50), Time::ZERO).is_some_and(
+            |(first, view)| {
+                pool.free(view);
+                first == 40
+            }
+        ));
+        kept.push(50, train(&mut pool, 1), Time::from_millis(9), |_| panic!("there is room"));
+        assert!(kept.view_sent_by(&mut pool, &(50..51), Time::from_millis(8)).is_none());
         while let Some(view) = kept.pop() {
             pool.free(view);
         }

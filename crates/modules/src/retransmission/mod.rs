@@ -1,7 +1,9 @@
-//! Retransmission: the receiver says what is missing, and the sender sends it again.
+//! Retransmission: the receiver says what is missing or what has come, and the sender sends again.
 
+pub mod latest;
 pub mod nak;
 pub mod selective;
+mod silence;
 
 mod emitting;
 mod gap;
@@ -13,3 +15,4 @@ mod profile;
 mod receiving;
 mod round_trip;
 mod sending;
+mod tries;

@@ -12,10 +12,10 @@
 //! up twice.
 //!
 //! A packet that others overtook shows that it is missing; at the end of a burst the sender says
-//! how far it is. The receiver asks for it (once it is clear that it was not only overtaken), and
-//! again when an answer is overdue, as long as one can come within `deadline` after the packet
-//! itself should have. What is given up is told. The sender keeps what it sent for as long, and
-//! nothing longer.
+//! how far it is; and where packets come evenly, that none comes shows it. The receiver asks for it
+//! (once it is clear that it was not only overtaken), and again when an answer is overdue, as long
+//! as one can come within `deadline` after the packet itself should have. What is given up is told.
+//! The sender keeps what it sent for as long, and nothing longer.
 //!
 //! Sources: RFC 4585 (feedback that asks for packets), RFC 3758 (what is given up is told: here
 //! each end knows by its own clock), RFC 6298 (when an answer is overdue). Header and asking are
@@ -110,6 +110,8 @@ const TAIL_TIMER: TimerId = 0;
 const KEPT_TIMER: TimerId = 1;
 /// A gap is to be looked at.
 const GAP_TIMER: TimerId = 2;
+/// Nothing may have come for long.
+const SILENCE_TIMER: TimerId = 3;
 
 fn build(params: &Params, setup: &Setup) -> Box<dyn Module> {
     Box::new(Nak {
@@ -120,6 +122,7 @@ fn build(params: &Params, setup: &Setup) -> Box<dyn Module> {
         kept_armed: false,
         tail_armed: false,
         gap_armed_for: None,
+        silence_armed: false,
     })
 }
 
@@ -134,6 +137,8 @@ struct Nak {
     tail_armed: bool,
     /// When the timer of gaps fires.
     gap_armed_for: Option<Time>,
+    /// The timer of silence is armed.
+    silence_armed: bool,
 }
 
 impl Module for Nak {
@@ -167,6 +172,11 @@ impl Module for Nak {
                 self.kept_armed = false;
                 self.sending.let_go(cx, self.deadline);
                 self.arm_sender(cx);
+            }
+            SILENCE_TIMER => {
+                self.silence_armed = false;
+                self.receiving.look_into_silence(cx, &self.copier, self.deadline);
+                self.arm_silence(cx);
             }
             _ => {
                 self.gap_armed_for = None;
@@ -205,8 +215,10 @@ impl Module for Nak {
     fn flush(&mut self, cx: &mut Cx<'_>) {
         self.sending.flush(cx);
         self.receiving.flush(cx);
-        (self.kept_armed, self.tail_armed, self.gap_armed_for) = (false, false, None);
-        [TAIL_TIMER, KEPT_TIMER, GAP_TIMER].into_iter().for_each(|timer| cx.disarm(timer));
+        (self.kept_armed, self.tail_armed) = (false, false);
+        (self.gap_armed_for, self.silence_armed) = (None, false);
+        let timers = [TAIL_TIMER, KEPT_TIMER, GAP_TIMER, SILENCE_TIMER];
+        timers.into_iter().for_each(|timer| cx.disarm(timer));
     }
 }
 
@@ -236,6 +248,7 @@ impl Nak {
         let before = (self.receiving.repaired, self.receiving.needless);
         let taken = self.receiving.take(cx, &header, slot.segment_count(), self.deadline);
         self.arm_receiver(cx);
+        self.arm_silence(cx);
         self.note(cx, before);
         match taken {
             Ok(Some(number)) => match cx.pool.pull_head(slot, LEN) {
@@ -263,7 +276,8 @@ impl Nak {
         room.copy_from_slice(said);
         let Ok(asked) = ranges(room) else { return false };
         self.sending.let_go(cx, self.deadline);
-        self.sending.answer(cx, &mut self.copier, asked);
+        let ago = Duration::from_micros(header.number.into());
+        self.sending.answer(cx, &mut self.copier, asked, ago);
         true
     }
 
@@ -291,6 +305,16 @@ impl Nak {
             // Nothing of it is sent any more by then: what came together goes together.
             cx.arm(KEPT_TIMER, due + self.deadline / 8);
             self.kept_armed = true;
+        }
+    }
+
+    /// Looks again where it was too early, as packets come all the time.
+    fn arm_silence(&mut self, cx: &mut Cx<'_>) {
+        if !self.silence_armed
+            && let Some(due) = self.receiving.silence_due(self.deadline)
+        {
+            cx.arm(SILENCE_TIMER, due);
+            self.silence_armed = true;
         }
     }
 

@@ -12,6 +12,7 @@
 use super::emitting::tell;
 use super::gaps::{Gaps, MISSING_MAX, Was};
 use super::in_order::InOrder;
+use super::silence::Silence;
 use crate::beginning::{Beginning, JOIN_NEAR};
 use crate::copying::Copier;
 use crate::outliers::{NEAR, Outliers};
@@ -22,6 +23,11 @@ use dacapo_packet::Packet;
 use dacapo_wire::retransmission::{Header, Kind, RANGES_MAX, Range, extend};
 use std::time::Duration;
 
+/// Which question a packet answers, if one.
+fn answered(kind: Kind) -> Option<u8> {
+    if let Kind::Again(attempt) = kind { Some(attempt) } else { None }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Receiving {
     /// The number of the next packet.
@@ -29,8 +35,7 @@ pub(super) struct Receiving {
     gaps: Gaps,
     /// When the packet before the next one came.
     came: Option<Time>,
-    /// How far apart packets came lately.
-    apart: Duration,
+    silence: Silence,
     /// Numbers far ahead that another packet may confirm.
     outliers: Outliers,
     /// One far ahead that the sender has said once.
@@ -82,7 +87,11 @@ impl Receiving {
             self.begin_at(first);
         }
         if number < self.next {
-            return if count > 1 { Ok(None) } else { self.take_late(cx, number, header.kind) };
+            return if count > 1 {
+                Ok(None)
+            } else {
+                self.take_late(cx, number, header.kind, within)
+            };
         }
         let end = number + count as u64;
         // Packets of a train confirm each other.
@@ -90,14 +99,38 @@ impl Receiving {
             return Err(DropReason::Overflow);
         }
         self.outliers.clear();
-        self.miss(cx, number, cx.now(), within);
+        let answers = answered(header.kind);
+        let until = match answers {
+            None => cx.now(),
+            Some(_) => self.should_have_come(cx.now(), end),
+        };
+        self.miss(cx, number, until, within);
         self.make_room(cx, number, end);
-        if let Some(came) = self.came {
-            let passed = u32::try_from(end - self.next).unwrap_or(u32::MAX);
-            self.apart = self.apart / 8 * 7 + cx.now().since(came) / passed / 8;
+        match answers {
+            None => self.handle_first(until, number, end, within),
+            Some(attempt) => {
+                self.repaired += count as i64;
+                self.silence.handle_answer(number, attempt, false, within);
+                self.silence.advance(end - self.next);
+            }
         }
-        (self.next, self.came) = (end, Some(cx.now()));
+        (self.next, self.came) = (end, Some(until));
         Ok(Some(number))
+    }
+
+    /// Those from `number` on, before `end`, have come, and were not asked for.
+    fn handle_first(&mut self, now: Time, number: u64, end: u64, within: Duration) {
+        if let Some(came) = self.came {
+            let (passed, missing) = (now.since(came), number - self.next);
+            self.silence.handle_arrival(passed, missing, end - number, within);
+        }
+    }
+
+    /// When the packet before `end` should have come, which is an answer to a question into a
+    /// silence that goes on.
+    fn should_have_come(&self, now: Time, end: u64) -> Time {
+        let count = u32::try_from(end - self.next).unwrap_or(u32::MAX);
+        self.came.map_or(now, |came| (came + self.silence.apart() * count).min(now))
     }
 
     /// What was taken goes up, now or once what is before it has come or is given up.
@@ -137,9 +170,14 @@ impl Receiving {
         cx: &Cx<'_>,
         number: u64,
         kind: Kind,
+        within: Duration,
     ) -> Result<Option<u64>, DropReason> {
-        let answers = if let Kind::Again(attempt) = kind { Some(attempt) } else { None };
-        match self.gaps.find(cx.now(), number, answers) {
+        let answers = answered(kind);
+        let was = self.gaps.find(cx.now(), number, answers);
+        if let Some(attempt) = answers {
+            self.silence.handle_answer(number, attempt, was == Was::Come, within);
+        }
+        match was {
             Was::Missing => {
                 self.repaired += i64::from(answers.is_some());
                 Ok(Some(number))
@@ -156,6 +194,9 @@ impl Receiving {
     pub fn hear(&mut self, cx: &mut Cx<'_>, number: u32, age: Duration, within: Duration) {
         let Some(number) = extend(number, self.next) else { return };
         let ahead = number.saturating_sub(self.next);
+        if number == self.next {
+            self.silence.end(true);
+        }
         if self.beginning != Beginning::Known || ahead == 0 || ahead > MISSING_MAX {
             return;
         }
@@ -165,6 +206,7 @@ impl Receiving {
         let sent = cx.now() - age;
         self.miss(cx, number, sent, within);
         (self.next, self.came) = (number, Some(sent));
+        self.silence.end(true);
         self.make_room(cx, number, number);
     }
 
@@ -187,14 +229,48 @@ impl Receiving {
         // There are no more than MISSING_MAX.
         let count = (number - from) as u32;
         let silent = within / 4;
-        let long = if self.apart <= silent { self.apart * (count + 1) } else { silent };
+        let usual = self.silence.apart();
+        let long = if usual <= silent { usual * (count + 1) } else { silent };
         let since = self.came.unwrap_or(until).max(until - long);
         let apart = until.since(since) / (count + 1);
-        self.gaps.add(cx.now(), from, count.into(), since + apart + within, apart);
+        if from > self.next {
+            // Those that were asked for are lost.
+            self.silence.end(false);
+        }
+        let (mut first, mut by) = (from, since + apart + within);
+        for (part, asked) in self.silence.parts(count.into()) {
+            // What should only have come later had not left when it was asked for.
+            let asked = asked.filter(|at| *at + within >= by);
+            self.gaps.add(cx.now(), first, part, (by, apart), asked);
+            first += part;
+            by += apart * part as u32;
+        }
     }
 
     pub fn due(&self) -> Option<Time> {
         self.gaps.due()
+    }
+
+    /// When [`Receiving::look_into_silence`] has something to do: nothing where packets are to be
+    /// in order, for how long those behind a run then wait is not predicted well enough yet.
+    pub fn silence_due(&self, within: Duration) -> Option<Time> {
+        if self.in_order.is_some() || self.beginning != Beginning::Known {
+            return None;
+        }
+        let (came, answer) = (self.came?, self.gaps.answer()?);
+        self.silence.due(came, answer, self.gaps.overtaken(), within)
+    }
+
+    /// Asks for what should have come, though nothing shows that it is missing.
+    pub fn look_into_silence(&mut self, cx: &mut Cx<'_>, copier: &Copier, within: Duration) {
+        let due = self.silence_due(within).filter(|due| *due <= cx.now());
+        let (Some(_), Some(came), Some(answer)) = (due, self.came, self.gaps.answer()) else {
+            return;
+        };
+        let Some(range) = self.silence.ask(cx.now(), came, self.next) else { return };
+        let ago_us = u32::try_from(answer.as_micros()).unwrap_or(u32::MAX);
+        let header = Header { number: ago_us, kind: Kind::Asked };
+        tell(cx, copier, header.emit(), &range.emit());
     }
 
     /// Asks for what is missing, and gives up what is too late.

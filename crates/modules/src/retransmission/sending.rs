@@ -71,17 +71,19 @@ impl Sending {
         Ok(())
     }
 
-    /// Sends what is asked for again, as far as it is kept.
+    /// Sends what is asked for again, as far as it is kept and left so long ago.
     pub fn answer(
         &mut self,
         cx: &mut Cx<'_>,
         copier: &mut Copier,
         ranges: impl Iterator<Item = Range>,
+        ago: Duration,
     ) {
+        let by = cx.now() - ago;
         for range in ranges {
             let Some(first) = extend(range.first, self.next) else { continue };
             let mut asked = first..first.saturating_add(range.count.into()).min(self.next);
-            while let Some((number, view)) = self.kept.view(cx.pool, &asked) {
+            while let Some((number, view)) = self.kept.view_sent_by(cx.pool, &asked, by) {
                 asked.start = number + view.segment_count() as u64;
                 let is_sent = self.send_again(cx, copier, number, &view, range.attempt);
                 cx.pool.free(view);

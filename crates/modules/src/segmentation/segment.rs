@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Invariants: a unit goes up whole or not at all, and at most once; at most 256 units are in work;
-//! bytes of one unit are at most `unit_len_max` of the flow.
+//! bytes of one unit are at most `unit_len_max` of the flow and what the modules above add to it.
 
 use super::profile::UnitsOfPackets;
 use super::reassembly::{Outcome, Piece, Reassembly};
@@ -68,7 +68,7 @@ fn build(params: &Params, setup: &Setup) -> Box<dyn Module> {
         unit: 0,
         index: 0,
         begun: false,
-        reassembly: Reassembly::new(setup.unit_len_max),
+        reassembly: Reassembly::new(setup.unit_len_max_here()),
         patience: Duration::from_nanos(params.value(&SPEC, "patience")),
         armed: false,
     })

@@ -2,12 +2,14 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub mod alone;
+pub mod scenes;
+pub mod sums;
 
 use dacapo_base::{Random, Time};
 use dacapo_lift::conformance::{Bounds, End};
 use dacapo_lift::{
     Catalogue, DropReason, Figures, Graph, Illegal, Needs, Node, Offer, Params, Path, Properties,
-    Property, Service, Setting, Units, check,
+    Property, Runner, Service, Setting, Units, check,
 };
 use dacapo_packet::Packet;
 use std::collections::{BTreeMap, BTreeSet};
@@ -277,10 +279,7 @@ pub fn lossy(loss_ppb: u64, burst_milli: u64, every: Duration) -> (Setting, Serv
         rate_bps: path.rate_bps,
     };
     let properties = Properties::of(&[Property::Boundaries]);
-    (
-        Setting { path, units, bound_bps: 0, useful_ns: u64::MAX, deadline_ns: u64::MAX },
-        Service { properties, payload_len_max: 1_447, figures },
-    )
+    (Setting::new(path, units), Service { properties, payload_len_max: 1_447, figures })
 }
 
 /// How many packets the module of an end that has one has given up for a reason.
@@ -289,10 +288,30 @@ pub fn dropped(end: &End, reason: DropReason) -> u64 {
     counters.down.dropped[reason.index()] + counters.up.dropped[reason.index()]
 }
 
+/// How many packets the modules of an end have told as lost.
+pub fn lost(end: &End) -> u64 {
+    end.runner.modules().map(|(_, counters)| counters.lost).sum()
+}
+
 /// Sets a parameter of the first module by a message out of band.
 pub fn tell(end: &mut End, code: u8, value: u64) {
     let message = [&[code][..], &value.to_be_bytes()].concat();
     end.with(|runner, around| runner.control(around, 0, &message)).expect("a value in its bounds");
+}
+
+/// Feeds a unit in as many trains as it takes, and runs.
+pub fn feed_chain(end: &mut End, unit: &[u8]) {
+    let most = end.layout.payload_per_train();
+    let trains = unit.len().div_ceil(most).max(1);
+    for at in 0..trains {
+        let part = &unit[at * most..unit.len().min((at + 1) * most)];
+        let mut packet = end.pool.alloc_train(&end.layout, part.len()).expect("room in the pool");
+        end.pool.write_payload(&packet, 0, part);
+        packet.set_unit_ends(at == 0, at + 1 == trains);
+        packet.time = end.now;
+        end.with(|runner, around| runner.feed(around, packet));
+    }
+    end.with(Runner::run);
 }
 
 /// Takes all the memory of an end.

@@ -459,6 +459,7 @@ pub fn session_of(event: &CoreEvent) -> Option<SessionId> {
         | CoreEvent::ContactLost { session }
         | CoreEvent::ContactRestored { session, .. }
         | CoreEvent::PathMtuChanged { session, .. }
+        | CoreEvent::PathHeld { session, .. }
         | CoreEvent::Fallback { session, .. }
         | CoreEvent::FlowEnded { session, .. }
         | CoreEvent::FlowFailed { session, .. }

@@ -9,6 +9,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod acknowledgement;
+mod grid;
 mod parity;
 mod retransmission;
 mod sliding;

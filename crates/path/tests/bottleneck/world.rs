@@ -61,7 +61,7 @@ impl Flow {
             return false;
         }
         if self.path.allowance(now, true) == 0 {
-            self.path.await_room();
+            self.path.await_room(true);
             return false;
         }
         let bytes = PACKET_LEN as u64;

@@ -53,6 +53,11 @@ pub enum AttributeKey {
     Confidentiality = 13,
     /// Whether it is proven who sent a unit: some holder of the group's key, or this very sender.
     Authenticity = 14,
+    /// Whether the newest unit arrives, whatever becomes of those that it replaces.
+    Newest = 15,
+    /// How much the flow gets beside others of its priority: two of share 1 as much as one of 2,
+    /// and one of 0 what all others leave.
+    Share = 16,
 }
 
 /// How the values of an attribute are written.
@@ -150,7 +155,7 @@ const fn level(name: &'static str, words: &'static [&'static str]) -> Row {
 
 impl AttributeKey {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::Throughput,
         Self::Delay,
         Self::Jitter,
@@ -165,6 +170,8 @@ impl AttributeKey {
         Self::Receivers,
         Self::Confidentiality,
         Self::Authenticity,
+        Self::Newest,
+        Self::Share,
     ];
 
     const fn row(self) -> Row {
@@ -185,6 +192,8 @@ impl AttributeKey {
             Self::Receivers => number("receivers", Bounds::Both, 1, 65_535),
             Self::Confidentiality => level("confidentiality", &["none", "preferred", "required"]),
             Self::Authenticity => level("authenticity", &["none", "preferred", "group", "source"]),
+            Self::Newest => level("newest", &["any", "arrives"]),
+            Self::Share => number("share", Bounds::Min, 0, 100),
         }
     }
 
@@ -276,6 +285,7 @@ impl AttributeKey {
             (_, Some("preferred")) => return Some(format!("{self} if possible")),
             (Self::Authenticity, Some("group")) => "authenticity of the group",
             (Self::Authenticity, _) => "authenticity of the source",
+            (Self::Newest, _) => "the newest unit",
             (_, _) => self.name(),
         };
         Some(noun.to_owned())

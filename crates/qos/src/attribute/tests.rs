@@ -22,6 +22,8 @@ fn numbers_and_names_are_stable() {
         "receivers",
         "confidentiality",
         "authenticity",
+        "newest",
+        "share",
     ];
     for (key, (number, name)) in AttributeKey::ALL.into_iter().zip((1..).zip(names)) {
         assert_eq!((key.number(), key.name()), (number, name));
@@ -29,7 +31,7 @@ fn numbers_and_names_are_stable() {
         assert_eq!(AttributeKey::from_name(name), Some(key));
     }
     assert_eq!(AttributeKey::ALL.len(), names.len());
-    assert!([0, 15, u16::MAX].into_iter().all(|n| AttributeKey::from_number(n).is_none()));
+    assert!([0, 17, u16::MAX].into_iter().all(|n| AttributeKey::from_number(n).is_none()));
 }
 
 #[test]
@@ -61,6 +63,8 @@ fn levels_are_numbered_as_their_names_say() {
         (AttributeKey::Authenticity, "preferred", level::AUTHENTICITY_PREFERRED),
         (AttributeKey::Authenticity, "group", level::AUTHENTICITY_GROUP),
         (AttributeKey::Authenticity, "source", level::AUTHENTICITY_SOURCE),
+        (AttributeKey::Newest, "any", level::NEWEST_ANY),
+        (AttributeKey::Newest, "arrives", level::NEWEST_ARRIVES),
     ];
     for (key, word, quantity) in levels {
         assert_eq!(key.parse(word), Ok(quantity), "{key} {word}");
@@ -111,6 +115,8 @@ fn levels_read_as_nouns_and_what_is_not_needed_says_so() {
         (AttributeKey::Authenticity, "preferred", "authenticity if possible"),
         (AttributeKey::Authenticity, "group", "authenticity of the group"),
         (AttributeKey::Authenticity, "source", "authenticity of the source"),
+        (AttributeKey::Newest, "any", "newest not needed"),
+        (AttributeKey::Newest, "arrives", "the newest unit"),
     ];
     for (key, word, text) in cases {
         assert_eq!(says(key, word), text);
@@ -167,9 +173,8 @@ fn each_attribute_takes_the_bounds_that_mean_something_for_it() {
         let bounds = match key {
             Throughput | FrameRate | Receivers => Bounds::Both,
             Delay | Jitter | Loss | Deadline | Cpu => Bounds::Max,
-            Order | Duplicates | Integrity | Confidentiality | Authenticity | Priority => {
-                Bounds::Min
-            }
+            Order | Duplicates | Integrity | Confidentiality | Authenticity | Priority | Newest
+            | Share => Bounds::Min,
         };
         assert_eq!(key.bounds(), bounds, "{key}");
         for bound in [Bound::Min, Bound::Max] {
@@ -223,7 +228,8 @@ fn a_wrong_text_is_answered_with_its_part_the_nearest_and_what_is_allowed() {
         wrong("loss=0, dealy<=150ms"),
         "\"dealy<=150ms\": no attribute is called \"dealy\" (did you mean \"delay\"?); allowed: \
          throughput, delay, jitter, loss, order, duplicates, integrity, deadline, priority, \
-         frame_rate, cpu, receivers, confidentiality, authenticity, reliable"
+         frame_rate, cpu, receivers, confidentiality, authenticity, newest, share, \
+         reliable"
     );
     assert_eq!(
         wrong("delay>=5ms"),
@@ -249,6 +255,7 @@ fn a_wrong_text_is_answered_with_its_part_the_nearest_and_what_is_allowed() {
         ("order=orderd", "did you mean \"ordered\"?"),
         ("order<=any", "order takes min (>=), not max (<=)"),
         ("priority=8", "a whole number from 0 to 7"),
+        ("share=101", "a whole number from 0 to 100"),
         ("delay@0.005", "\"0.005\" is not a weight; allowed: a number from 0 to 1"),
         ("delay@", "\"\" is not a weight"),
         ("delay@2", "\"2\" is not a weight"),

@@ -368,9 +368,10 @@ fn standing(judge: &Judge<'_>, chosen: &End, key: AttributeKey, asked: &Requirem
         | AttributeKey::Deadline
         | AttributeKey::Loss
         | AttributeKey::Cpu => Standing::Predicted,
-        AttributeKey::Priority | AttributeKey::FrameRate | AttributeKey::Receivers => {
-            Standing::Admitted
-        }
+        AttributeKey::Priority
+        | AttributeKey::Share
+        | AttributeKey::FrameRate
+        | AttributeKey::Receivers => Standing::Admitted,
         _ if level_kept(key, &chosen.facts) > 0 => Standing::Enforced,
         // It was asked for only where it can be had.
         _ => Standing::Monitored,

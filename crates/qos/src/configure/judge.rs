@@ -22,7 +22,7 @@
 //! | jitter                          | jitter > max, unless units are played, which evens it out  |
 //! | loss                            | 0: losses are not repaired; else loss > max                |
 //! | order, integrity                | the property is missing                                    |
-//! | duplicates, priority            | never: the flow keeps them, whatever the graph             |
+//! | duplicates, priority, share     | never: the flow keeps them, whatever the graph             |
 //! | frame_rate                      | the units come at another rate                             |
 //! | cpu, receivers                  | cpu of one receiver, times the receivers, > max            |
 //! | confidentiality, authenticity   | required (group, source) and the property is missing       |
@@ -142,13 +142,15 @@ impl<'r> Judge<'r> {
                 below_min(self.units_per_s_millionths()) || above_max(self.units_per_s_millionths())
             }
             AttributeKey::Cpu => above_max(facts.cpu_ppb),
-            AttributeKey::Duplicates | AttributeKey::Priority | AttributeKey::Receivers => false,
+            AttributeKey::Duplicates
+            | AttributeKey::Priority
+            | AttributeKey::Share
+            | AttributeKey::Receivers => false,
             AttributeKey::Order
             | AttributeKey::Integrity
             | AttributeKey::Confidentiality
-            | AttributeKey::Authenticity => {
-                below_min(level_kept(key, facts)) && is_hard(key, asked)
-            }
+            | AttributeKey::Authenticity
+            | AttributeKey::Newest => below_min(level_kept(key, facts)) && is_hard(key, asked),
         }
     }
 
@@ -268,6 +270,7 @@ fn soft(key: AttributeKey, asked: &Requirement, used: Use) -> Option<Soft> {
         AttributeKey::Jitter => used == Use::Handed,
         AttributeKey::Duplicates
         | AttributeKey::Priority
+        | AttributeKey::Share
         | AttributeKey::FrameRate
         | AttributeKey::Receivers => false,
         _ => true,
@@ -304,6 +307,9 @@ pub(super) fn level_kept(key: AttributeKey, facts: &Facts) -> u64 {
             level::AUTHENTICITY_SOURCE
         }
         AttributeKey::Authenticity if has(Property::GroupAuthenticity) => level::AUTHENTICITY_GROUP,
+        AttributeKey::Newest if has(Property::Newest) || has(Property::NoLoss) => {
+            level::NEWEST_ARRIVES
+        }
         _ => 0,
     }
 }

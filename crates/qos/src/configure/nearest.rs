@@ -81,6 +81,9 @@ fn follow(request: &mut Request, key: AttributeKey) {
         let asked = request.attributes.get(key).and_then(|asked| asked.max);
         request.setting.deadline_ns = asked.unwrap_or(u64::MAX);
     }
+    if key == AttributeKey::Newest {
+        request.setting.is_newest = request.attributes.newest();
+    }
 }
 
 impl fmt::Display for Change {
@@ -194,11 +197,15 @@ fn distance(judge: &Judge<'_>, demand: Demand, facts: &Facts) -> (u64, Reverse<u
         AttributeKey::Jitter => nearer(facts.figures.jitter_ns),
         AttributeKey::Loss => nearer(facts.figures.loss_ppb),
         AttributeKey::Cpu | AttributeKey::Receivers => nearer(facts.cpu_ppb),
-        AttributeKey::Duplicates | AttributeKey::Priority | AttributeKey::FrameRate => nearer(0),
+        AttributeKey::Duplicates
+        | AttributeKey::Priority
+        | AttributeKey::Share
+        | AttributeKey::FrameRate => nearer(0),
         AttributeKey::Order
         | AttributeKey::Integrity
         | AttributeKey::Confidentiality
-        | AttributeKey::Authenticity => further(level_kept(key, facts)),
+        | AttributeKey::Authenticity
+        | AttributeKey::Newest => further(level_kept(key, facts)),
     }
 }
 
@@ -252,7 +259,7 @@ fn attribute(judge: &Judge<'_>, key: AttributeKey, facts: &Facts) -> Change {
 /// The strongest level that can be had.
 fn least(key: AttributeKey, asked: &Requirement, facts: &Facts) -> Option<u64> {
     match key {
-        AttributeKey::Duplicates | AttributeKey::Priority => asked.min,
+        AttributeKey::Duplicates | AttributeKey::Priority | AttributeKey::Share => asked.min,
         _ => Some(level_kept(key, facts).max(preferred(key, asked))),
     }
 }

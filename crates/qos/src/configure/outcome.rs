@@ -15,7 +15,6 @@
 
 use super::frontier::Stack;
 use super::request::{Request, Use};
-use dacapo_lift::shares::part;
 use dacapo_lift::{Figures, Properties, Property, TransportSpec, Units};
 use std::cmp::Ordering;
 
@@ -26,8 +25,6 @@ const MS: u64 = 1_000_000;
 const WIRE_PS: u64 = 1_000;
 /// The playout delay where none is asked for and the path allows it.
 const PLAYOUT_NS: u64 = 100 * MS;
-/// How much of its rate a flow with a deadline can use, in per cent.
-const USED_IN_TIME: u64 = 96;
 
 /// What a graph makes of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +49,8 @@ pub struct Outcome {
     pub packets_per_unit: u64,
     /// Trains of a unit of mean length.
     pub trains_per_unit: u64,
+    /// Bytes that go over the network for each byte of a packet, in thousandths: copies, parities.
+    pub wire_milli: u64,
 }
 
 /// What does not depend on what is asked.
@@ -66,6 +65,7 @@ pub(super) struct Facts {
     pub unit_len_max: u32,
     pub packets: u64,
     pub trains: u64,
+    pub wire_milli: u64,
     /// What a unit costs, in ps: processor time, and the network's bytes at their price.
     pub work_ps: u128,
     /// The processor time of a second for one receiver, in ppb of a core.
@@ -125,6 +125,7 @@ impl Facts {
             unit_len_max,
             packets,
             trains,
+            wire_milli: stack.cost.wire_milli,
             work_ps: work_ps.saturating_add(wire / 1_000),
             cpu_ppb,
         }
@@ -143,6 +144,7 @@ impl Facts {
             unit_len_max: self.unit_len_max,
             packets_per_unit: self.packets,
             trains_per_unit: self.trains,
+            wire_milli: self.wire_milli,
         }
     }
 
@@ -157,13 +159,9 @@ impl Facts {
     }
 }
 
-/// Figures, of which a flow with a deadline can use less of the rate: where it takes nearly all, a
-/// packet more, or one that is sent again, waits for long, and all behind it.
+/// Figures, of which a flow with a deadline can use less of the rate.
 fn in_time(figures: Figures, request: &Request) -> Figures {
-    if request.setting.deadline_ns == u64::MAX {
-        return figures;
-    }
-    Figures { rate_bps: part(figures.rate_bps, USED_IN_TIME, 100), ..figures }
+    Figures { rate_bps: request.setting.used_bps(figures.rate_bps), ..figures }
 }
 
 /// `work_ps` per unit at this many units in 1,000 seconds, in ppb of a core, rounded up.

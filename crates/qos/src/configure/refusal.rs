@@ -111,7 +111,8 @@ fn alone(judge: &Judge<'_>, judged: &[Judged<'_>], demand: Demand, over: &str) -
         AttributeKey::Order
         | AttributeKey::Integrity
         | AttributeKey::Confidentiality
-        | AttributeKey::Authenticity => "no module here gives it".to_owned(),
+        | AttributeKey::Authenticity
+        | AttributeKey::Newest => "no module here gives it".to_owned(),
         AttributeKey::Deadline if judged.iter().all(|it| judge.lets_late_pass(&it.end.facts)) => {
             "no module here keeps back what is late".to_owned()
         }

@@ -94,13 +94,14 @@ fn of_attribute(judge: &Judge<'_>, key: AttributeKey, facts: &Facts) -> String {
         AttributeKey::Loss => ratio(facts.figures.loss_ppb),
         AttributeKey::FrameRate => format_frequency(judge.units_per_s_millionths()),
         AttributeKey::Cpu => ratio(facts.cpu_ppb.saturating_mul(judge.receivers)),
-        AttributeKey::Priority => "passed on".to_owned(),
+        AttributeKey::Priority | AttributeKey::Share => "passed on".to_owned(),
         AttributeKey::Receivers => judge.receivers.to_string(),
         AttributeKey::Order
         | AttributeKey::Duplicates
         | AttributeKey::Integrity
         | AttributeKey::Confidentiality
-        | AttributeKey::Authenticity => level_given(key, level_kept(key, facts)).to_owned(),
+        | AttributeKey::Authenticity
+        | AttributeKey::Newest => level_given(key, level_kept(key, facts)).to_owned(),
     }
 }
 

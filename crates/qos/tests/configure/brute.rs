@@ -132,7 +132,7 @@ fn finished(grown: Growing, transport: &'static TransportSpec, request: &Request
     nodes.reverse();
     if request.setting.deadline_ns < u64::MAX {
         // What is nearly full is late.
-        let rate_bps = u128::from(service.figures.rate_bps) * 96 / 100;
+        let rate_bps = u128::from(service.figures.rate_bps) * 98 / 100;
         service.figures.rate_bps = u64::try_from(rate_bps).unwrap();
     }
     let units = request.setting.units;
@@ -263,6 +263,7 @@ impl Scale {
                 u128::from(candidate.cpu_ppb) * 1_000_000 / u128::from(self.best.max(1))
             }
             AttributeKey::Order => lacks(has(Property::Order)),
+            AttributeKey::Newest => lacks(has(Property::Newest) || has(Property::NoLoss)),
             AttributeKey::Integrity => lacks(has(Property::Integrity)),
             AttributeKey::Confidentiality => lacks(has(Property::Confidentiality)),
             AttributeKey::Authenticity => {
@@ -336,6 +337,7 @@ impl Active {
             AttributeKey::Loss => at_most(figures.loss_ppb),
             AttributeKey::Order => least == 0 || has(Property::Order),
             AttributeKey::Integrity => least == 0 || has(Property::Integrity),
+            AttributeKey::Newest => least == 0 || has(Property::Newest) || has(Property::NoLoss),
             AttributeKey::FrameRate => at_least(self.units) && at_most(self.units),
             AttributeKey::Cpu => at_most(candidate.cpu_ppb * self.receivers),
             AttributeKey::Confidentiality => least < 2 || has(Property::Confidentiality),
@@ -344,7 +346,10 @@ impl Active {
                 2 => has(Property::GroupAuthenticity) || has(Property::SourceAuthenticity),
                 _ => has(Property::SourceAuthenticity),
             },
-            AttributeKey::Duplicates | AttributeKey::Priority | AttributeKey::Receivers => true,
+            AttributeKey::Duplicates
+            | AttributeKey::Priority
+            | AttributeKey::Share
+            | AttributeKey::Receivers => true,
         }
     }
 }

@@ -202,20 +202,16 @@ fn catalogue() -> Catalogue {
 }
 
 fn setting(len_mean: u32, len_max: u32) -> Setting {
-    Setting {
-        path: Path {
-            datagram_len: 1_452,
-            rate_bps: 50_000_000,
-            delay_ns: 30 * MS,
-            jitter_ns: 10 * MS,
-            loss_ppb: 5_000_000,
-            burst_milli: 1_500,
-        },
-        units: Units { len_mean, len_max, per_ks: 100_000, divisible: false, is_paced: true },
-        bound_bps: 0,
-        useful_ns: u64::MAX,
-        deadline_ns: u64::MAX,
-    }
+    let path = Path {
+        datagram_len: 1_452,
+        rate_bps: 50_000_000,
+        delay_ns: 30 * MS,
+        jitter_ns: 10 * MS,
+        loss_ppb: 5_000_000,
+        burst_milli: 1_500,
+    };
+    let units = Units { len_mean, len_max, per_ks: 100_000, divisible: false, is_paced: true };
+    Setting::new(path, units)
 }
 
 fn handed(attributes: Attributes) -> Request {

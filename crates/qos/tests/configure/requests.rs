@@ -75,11 +75,13 @@ fn requirement(
         AttributeKey::Receivers => (Some(1 + random.below(4)), None),
         AttributeKey::FrameRate => (Some(near(random, units)), None),
         AttributeKey::Priority => (Some(random.below(8)), None),
+        AttributeKey::Share => (Some(random.below(101)), None),
         AttributeKey::Order
         | AttributeKey::Duplicates
         | AttributeKey::Integrity
         | AttributeKey::Confidentiality
-        | AttributeKey::Authenticity => (Some(random.below(key.range().1 + 1)), None),
+        | AttributeKey::Authenticity
+        | AttributeKey::Newest => (Some(random.below(key.range().1 + 1)), None),
     };
     if key == AttributeKey::Throughput && random.chance(0.2) {
         max = Some(4_000_000 + random.below(4_000_000));

@@ -339,7 +339,7 @@ fn setting(random: &mut Random) -> Setting {
         is_paced: random.chance(0.7),
     };
     let bound_bps = if random.chance(0.5) { 0 } else { 5_000_000 };
-    Setting { path, units, bound_bps, useful_ns: u64::MAX, deadline_ns: u64::MAX }
+    Setting { bound_bps, ..Setting::new(path, units) }
 }
 
 /// A catalogue whose operating points are all worth keeping: each is better and dearer.

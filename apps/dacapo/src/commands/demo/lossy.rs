@@ -56,7 +56,8 @@ pub fn path_of(link: &LinkConfig) -> String {
     if let Some(burst) = link.loss.mean_burst_len().or_else(|| burst_in_time(&link.loss)) {
         text += &format!(",burst={:.3}", burst.clamp(1.0, 1_000.0));
     }
-    if let Some(rate) = link.rate_bits_per_s {
+    let of_trace = || link.trace.as_ref().map(|trace| trace.trace().mean_bits_per_s());
+    if let Some(rate) = link.rate_bits_per_s.or_else(of_trace) {
         text += &format!(",rate={rate}bit/s");
     }
     text

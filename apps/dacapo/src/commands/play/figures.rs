@@ -83,8 +83,9 @@ fn pair(summary: &Summary) -> String {
     format!("{:.1}/{:.1} ms", summary.ns_p50 as f64 / 1e6, summary.ns_p99 as f64 / 1e6)
 }
 
-/// One flow for programs: what its sink saw, and its account once it has ended.
-pub fn to_json(flow: &Snapshot, account: Option<&Account>) -> Value {
+/// One flow for programs: what its sink saw, how much later it was shown than the first of its
+/// session, and its account once it has ended.
+pub fn to_json(flow: &Snapshot, first: Option<&Snapshot>, account: Option<&Account>) -> Value {
     let delay = flow.delay.as_ref().map(summary);
     json!({
         "flow": flow.flow,
@@ -96,6 +97,7 @@ pub fn to_json(flow: &Snapshot, account: Option<&Account>) -> Value {
         "delay": delay,
         "delay_error_ns": flow.delay_error_ns,
         "lateness": (flow.lateness.count > 0).then(|| summary(&flow.lateness)),
+        "skew_ns": first.and_then(|first| flow.skew_ns(first)),
         "generation": flow.newest.generation,
         "position_ns": flow.newest.position_ns,
         "errors": flow.errors,

@@ -255,6 +255,9 @@ impl<'a> Player<'a> {
                 self.played.path_mtus.push(to);
                 self.say(&contact::mtu_changed(&self.wish.uri.authority(), from, to));
             }
+            Event::PathHeld { loss_ppm, rate_bps } => {
+                self.say(&contact::held(&self.wish.uri.authority(), loss_ppm, rate_bps));
+            }
             Event::TransportReplaced { flow, transport, reason } => {
                 self.say(&contact::stood_in(&flow, &transport, &reason));
             }

@@ -130,7 +130,8 @@ impl Played {
     /// All of it for programs.
     pub fn to_json(&self) -> Value {
         let account = |flow: &Snapshot| self.accounts.iter().find(|it| it.flow == flow.flow);
-        let flows = self.flows.iter().map(|flow| figures::to_json(flow, account(flow)));
+        let first = self.flows.iter().find(|flow| flow.lateness.count > 0);
+        let flows = self.flows.iter().map(|flow| figures::to_json(flow, first, account(flow)));
         let saved = self.saved().into_iter().map(Path::display).map(|path| path.to_string());
         json!({
             "uri": self.uri.to_string(),

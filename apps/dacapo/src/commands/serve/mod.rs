@@ -251,6 +251,9 @@ impl Server {
             Event::ContactLost => self.teller.contact_lost(&joined.guest),
             Event::ContactRestored { after } => self.teller.contact_restored(&joined.guest, after),
             Event::PathMtuChanged { from, to } => self.teller.mtu_changed(&joined.guest, from, to),
+            Event::PathHeld { loss_ppm, rate_bps } => {
+                self.teller.path_held(&joined.guest, loss_ppm, rate_bps);
+            }
             Event::TransportReplaced { flow, transport, reason } => {
                 self.teller.stood_in(&joined.guest, &flow, &transport, &reason);
             }

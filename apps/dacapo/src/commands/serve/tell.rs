@@ -6,6 +6,7 @@
 //!   contact   ─┤   waiting movie …           {"event":"contact_lost", …}
 //!             ─┤   back movie … after 4.2 s  {"event":"contact_restored", …}
 //!   path MTU  ─┤   path movie … 1200 bytes   {"event":"path_mtu_changed", …}
+//!   held      ─┤   path movie … held to …    {"event":"path_held", …}
 //!   stood in  ─┤   way movie … over tcp     {"event":"stood_in", …}
 //!   left      ─┤   left movie … and ledgers  {"event":"left", …}
 //!   refused   ─┘   refused: …                {"event":"refused", …}
@@ -142,6 +143,23 @@ impl Teller {
                 "peer": who,
                 "from_bytes": from,
                 "to_bytes": to,
+            })),
+        }
+    }
+
+    /// The path to a participant does not carry what flows send, or does again.
+    pub fn path_held(self, guest: &Guest, loss_ppm: u32, rate_bps: Option<u64>) {
+        let (name, who) = (&guest.session, guest.who());
+        match self {
+            Self::Words => {
+                line(format_args!("path {name}  {who}  {}", contact::held_path(loss_ppm, rate_bps)))
+            }
+            Self::Json => line(json!({
+                "event": "path_held",
+                "session": name,
+                "peer": who,
+                "loss_ppm": loss_ppm,
+                "rate_bps": rate_bps,
             })),
         }
     }

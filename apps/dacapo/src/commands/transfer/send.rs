@@ -207,6 +207,9 @@ impl Sender<'_> {
             Event::PathMtuChanged { from, to } => {
                 self.say(&contact::mtu_changed(&self.args.host, from, to));
             }
+            Event::PathHeld { loss_ppm, rate_bps } => {
+                self.say(&contact::held(&self.args.host, loss_ppm, rate_bps));
+            }
             Event::TransportReplaced { transport, reason, .. } => {
                 self.say(&contact::stood_in("the transfer", &transport, &reason));
             }

@@ -91,9 +91,9 @@ fn it_is_what_was_offered() {
     let offer = FlowOffer { multicast: Some(group), attributes: vec![priority], ..offer("one") };
     let fan_out = Rig::over(empty_graph(), offer).fan_out;
     assert_eq!(fan_out.group(), Some(Address::from(group)));
-    assert_eq!((fan_out.label(), fan_out.priority()), (10, 6));
+    assert_eq!((fan_out.label(), fan_out.rank().priority), (10, 6));
     let over_streams = Rig::new().fan_out;
-    assert_eq!((over_streams.group(), over_streams.priority()), (None, 0));
+    assert_eq!((over_streams.group(), over_streams.rank().priority), (None, 0));
 }
 
 #[test]

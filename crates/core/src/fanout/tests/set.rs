@@ -7,7 +7,7 @@ use crate::flow::FlowOut;
 use crate::flow::tests::{Say, Scripted, at, layout, ms, shared};
 use crate::ids::{FanOutId, Place, SessionId};
 use crate::port::SourcePoll;
-use crate::schedule::{Asked, Turn};
+use crate::schedule::{Asked, Rank, Turn};
 use crate::shared::Shared;
 use crate::transmit::{ListenerId, Offered};
 use dacapo_base::{Address, Time};
@@ -166,7 +166,8 @@ fn what_goes_to_a_group_has_its_turn_and_what_goes_to_streams_is_asked_by_itself
     let to_group = FlowOffer { attributes: vec![urgent], ..offer_to(GROUP, "one") };
     let (one, streams) = (rig.begin(to_group), rig.begin(offer("two")));
     let plain = rig.begin(offer_to(GROUP, "three"));
-    let turn = |id, priority| Turn { priority, asked: Asked::FanOut(id) };
+    let rank = |priority| Rank { priority, ..Rank::of(&FlowOffer::default()) };
+    let turn = |id, priority| Turn { rank: rank(priority), asked: Asked::FanOut(id) };
     assert_eq!(rig.all.turns().collect::<Vec<_>>(), [turn(one, 5), turn(plain, 0)]);
     assert_eq!(rig.all.over_streams(), [streams]);
     rig.all.next_deadline(rig.now, false);

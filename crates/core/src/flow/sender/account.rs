@@ -96,6 +96,12 @@ impl TxAccount {
         self.bytes += len as u64;
     }
 
+    /// Whether END is to be said, when all of it is on its way: the source has ended or not.
+    #[inline]
+    pub fn is_to_end(&self, has_source_ended: bool) -> bool {
+        has_source_ended && !self.has_ended()
+    }
+
     #[inline]
     pub fn has_ended(&self) -> bool {
         self.state != State::Runs

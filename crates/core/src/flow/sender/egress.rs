@@ -86,6 +86,11 @@ impl Egress {
         self.queue.is_empty()
     }
 
+    /// When the unit in front was handed over.
+    pub fn since(&self) -> Option<Time> {
+        self.queue.front().map(|packet| packet.time)
+    }
+
     /// Bytes that wait.
     #[cfg(test)]
     pub fn bytes(&self) -> usize {

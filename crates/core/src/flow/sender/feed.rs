@@ -132,6 +132,11 @@ impl Feed {
         !self.splice.is_empty() || (self.is_open() && self.is_due(now))
     }
 
+    /// When the unit in front was handed over, or else when the source is asked for one.
+    pub fn since(&self) -> Option<Time> {
+        self.splice.since().or_else(|| self.due())
+    }
+
     /// When the source is asked, as long as somebody knows where to send.
     #[inline]
     pub fn due(&self) -> Option<Time> {

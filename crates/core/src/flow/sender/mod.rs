@@ -117,13 +117,10 @@ impl Sender {
 
     /// True when it does nothing unless something touches it, or its deadline comes.
     pub fn may_rest(&self) -> bool {
-        let is_done = !self.has_backlog() && !self.is_to_end() && self.epochs.is_alone();
+        let is_done = !self.has_backlog()
+            && !self.account.is_to_end(self.feed.has_ended())
+            && self.epochs.is_alone();
         is_done && !self.epochs.wants_room()
-    }
-
-    /// The source has ended, and END is to be said when all of it is on its way.
-    fn is_to_end(&self) -> bool {
-        self.feed.has_ended() && !self.account.has_ended()
     }
 
     pub fn start(&mut self, now: Time) {
@@ -156,10 +153,17 @@ impl Sender {
     pub fn may_give(&self, now: Time) -> bool {
         !self.egress.is_empty()
             || self.feed.may_give(now)
-            || self.is_to_end()
+            || self.account.is_to_end(self.feed.has_ended())
             || self.feed.holds_memory()
             || self.epochs.has_told()
             || self.epochs.wants_room()
+    }
+
+    /// Since when what [`Sender::poll_packet`] would give next has waited; `None` when there is
+    /// nothing to do.
+    pub fn waits_since(&self, now: Time) -> Option<Time> {
+        let since = || self.egress.since().or_else(|| self.feed.since());
+        self.may_give(now).then(|| since().map_or(now, |since| since.min(now)))
     }
 
     /// Units that were taken from the source and are not in the graph yet.
@@ -302,7 +306,9 @@ impl Sender {
 
     /// Says END once, when the source has ended and all of it is on its way.
     fn end_if_done(&mut self, cx: &mut Context<'_>, out: &mut FlowOut) {
-        if self.is_to_end() && (!self.has_backlog() || self.account.is_overdue(cx.now)) {
+        if self.account.is_to_end(self.feed.has_ended())
+            && (!self.has_backlog() || self.account.is_overdue(cx.now))
+        {
             self.epochs.drain(cx, &mut self.egress);
             if let Some(said) = self.epochs.current().runner.failure() {
                 self.account.fail(&Error::new(Code::ModuleFailed, said), out);

@@ -240,6 +240,9 @@ impl Peers {
         if answered.heard.has_len {
             out.peer(id, PeerNews::DataOpen);
         }
+        if let Some(held) = answered.heard.held {
+            out.peer(id, PeerNews::Held(held));
+        }
         if let Some(clock) = answered.heard.clock {
             out.peer(id, PeerNews::Clock(clock));
         }

@@ -12,8 +12,8 @@
 mod changes;
 mod ways;
 
-use super::SessionCx;
 use super::flow::{Flow, FlowEnd};
+use super::{Role, SessionCx};
 use crate::effect::{Out, PeerNews};
 use crate::error::{Code, Error};
 use crate::events::CoreEvent;
@@ -34,9 +34,10 @@ pub(crate) struct Flows {
 
 impl Flows {
     /// Those that are offered in a session.
-    pub fn new(session: SessionId, peer: PeerId, offers: &[FlowOffer]) -> Self {
+    pub fn new(session: SessionId, peer: PeerId, role: Role, offers: &[FlowOffer]) -> Self {
         let offers = offers.iter().cloned().enumerate();
-        let all = offers.map(|(index, offer)| Flow::new((session, index), peer, offer)).collect();
+        let all = offers.map(|(index, offer)| Flow::new((session, index), peer, role, offer));
+        let all = all.collect();
         Self { session, peer, all, asks: Vec::new() }
     }
 

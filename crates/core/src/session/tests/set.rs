@@ -4,8 +4,8 @@ use super::*;
 use crate::fanout::{FanOutMember, Fed};
 use crate::ids::FanOutId;
 use crate::peer::Peers;
-use crate::schedule::{Asked, Turn};
-use crate::session::{FlowEnd, Flows, Sessions};
+use crate::schedule::{Asked, Rank, Turn};
+use crate::session::{FlowEnd, Flows, Role, Sessions};
 use dacapo_wire::attribute::{AttributeForm, key};
 
 const ONE: PeerId = PeerId(2);
@@ -103,7 +103,7 @@ fn it_is_news_when_one_has_other_flows_than_before() {
     all.with(SessionId(5), |_| ());
     assert!(!all.is_changed(), "it was awake");
     let flows = |session: &mut Session| {
-        session.flows = Flows::new(SessionId(5), ONE, &offers());
+        session.flows = Flows::new(SessionId(5), ONE, Role::Creator, &offers());
     };
     all.with(SessionId(5), flows);
     assert!(all.take_changed());
@@ -192,11 +192,13 @@ fn the_flows_of_those_that_are_awake_have_their_turns() {
     offers[1].attributes = vec![priority];
     let member = FanOutMember::new(FanOutId(40), 1, Fed::default());
     all.with(SessionId(6), |it| {
-        it.flows = Flows::new(SessionId(6), ONE, &offers);
+        it.flows = Flows::new(SessionId(6), ONE, Role::Creator, &offers);
         it.flows.on(1, |flow| flow.end = FlowEnd::Member(member));
     });
-    let turn = |priority, index| Turn { priority, asked: Asked::Flow(SessionId(6), index) };
-    assert_eq!(all.turns().collect::<Vec<_>>(), [turn(0, 0), turn(5, 1)]);
+    let (sends, comes) = (Rank::of(&offers[0]), Rank::of(&offers[1]).of_answers());
+    let turn = |rank, index| Turn { rank, asked: Asked::Flow(SessionId(6), index) };
+    assert_eq!((sends.priority, comes.priority), (0, 5));
+    assert_eq!(all.turns().collect::<Vec<_>>(), [turn(sends, 0), turn(comes, 1)]);
     assert_eq!(all.sending(SessionId(6), 0), Asked::Flow(SessionId(6), 0));
     assert_eq!(all.sending(SessionId(6), 1), Asked::FanOut(FanOutId(40)));
     assert_eq!(all.sending(SessionId(9), 3), Asked::Flow(SessionId(9), 3));

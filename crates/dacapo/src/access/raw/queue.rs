@@ -35,6 +35,8 @@ pub(super) struct Queue {
     pub is_closed: bool,
     /// Who feeds or reads it wakes the core.
     pub is_woken: bool,
+    /// What waits longest makes room for what comes.
+    pub keeps_newest: bool,
     /// How the flow ended, for who receives.
     pub ending: Option<Ending>,
     /// Messages, which go after the units; there are either of them.
@@ -58,6 +60,22 @@ impl Queue {
         self.has_carried_units = true;
         self.bytes += unit.len();
         self.units.push_back(unit);
+    }
+
+    /// Makes room for a unit of `len` bytes, if that is what those that wait are to do; how many
+    /// were dropped.
+    pub fn replace_by(&mut self, len: usize, units_max: usize) -> u64 {
+        let mut count = 0;
+        while self.keeps_newest
+            && !self.is_woken
+            && !self.is_closed
+            && !self.has_capacity(len, units_max)
+            && let Some(unit) = self.pop()
+        {
+            self.take_back(unit);
+            count += 1;
+        }
+        count
     }
 
     pub fn pop(&mut self) -> Option<RawUnit> {

@@ -13,7 +13,7 @@
 //! a generator that the key starts (RFC 8682); here each is a hash of its own, the last step of
 //! MurmurHash3 (Appleby), so that a receiver computes those of what is missing alone.
 
-use dacapo_gf256::{Product, add_products};
+use crate::parity::sums::add;
 use dacapo_wire::sliding::low;
 
 /// The golden ratio in 32 bits, which is odd: numbers that follow each other get far apart.
@@ -46,9 +46,6 @@ fn mixed(mut bits: u32) -> u32 {
     bits ^ bits >> 16
 }
 
-/// How many sources are added in one pass over a sum.
-const CHUNK: usize = 16;
-
 /// Adds sources to the sums, one for each of `repairs`: those of a sender begin with nothing; with
 /// a repair's own bytes in its sum, what is left is of the sources that were not added.
 pub(super) fn add_sources<'a>(
@@ -56,25 +53,7 @@ pub(super) fn add_sources<'a>(
     repairs: &[Factors],
     sources: impl IntoIterator<Item = (u64, &'a [u8])>,
 ) {
-    let mut sources = sources.into_iter();
-    loop {
-        let mut chunk: [(u64, &[u8]); CHUNK] = [(0, &[]); CHUNK];
-        let mut count = 0;
-        for (place, source) in chunk.iter_mut().zip(&mut sources) {
-            (*place, count) = (source, count + 1);
-        }
-        let chunk = chunk.get(..count).unwrap_or_default();
-        for (sum, factors) in sums.iter_mut().zip(repairs) {
-            let mut products: [Product<'_>; CHUNK] = [(0, &[]); CHUNK];
-            for (product, (number, bytes)) in products.iter_mut().zip(chunk) {
-                *product = (factors.of_source(*number), bytes);
-            }
-            add_products(sum, products.get(..count).unwrap_or_default());
-        }
-        if count < CHUNK {
-            return;
-        }
-    }
+    add(sums, repairs, sources, Factors::of_source);
 }
 
 #[cfg(test)]

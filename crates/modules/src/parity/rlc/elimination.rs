@@ -10,11 +10,14 @@
 //! Invariants: at most [`UNKNOWN_MAX`] sources are unknown, and as many rows kept; a row takes one
 //! sum with each other row, at most; memory is used again.
 
+use super::code::{Factors, add_sources};
+use crate::parity::sliding::{Code, Members, Repair};
 use dacapo_base::Time;
 use dacapo_gf256::{add_products, inverse, mul};
+use dacapo_wire::sliding::Header;
 
 /// How many sources may be unknown.
-pub(super) const UNKNOWN_MAX: usize = 128;
+const UNKNOWN_MAX: usize = 128;
 
 /// What is known of some unknown sources together.
 #[derive(Debug)]
@@ -63,21 +66,6 @@ impl Default for Elimination {
 }
 
 impl Elimination {
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
-    /// The most bytes that it may have with another row of this length.
-    pub fn bytes_with(&self, len: usize) -> usize {
-        let longest = self.rows.iter().map(|row| row.sum.len()).max().unwrap_or(0).max(len);
-        longest * (self.rows.len() + 1)
-    }
-
-    /// A list to make a sum in.
-    pub fn take_sum(&mut self) -> Vec<u8> {
-        self.spare.pop().unwrap_or_default()
-    }
-
     fn recycle(&mut self, mut sum: Vec<u8>) {
         sum.clear();
         if self.spare.len() < UNKNOWN_MAX {
@@ -86,23 +74,13 @@ impl Elimination {
     }
 
     /// The oldest source that is unknown.
-    pub fn oldest(&self) -> Option<u64> {
+    fn oldest(&self) -> Option<u64> {
         self.unknown.iter().flatten().min().copied()
     }
 
-    /// The row whose repairs came first: when the last of them did, and its pivot.
-    pub fn first_came(&self) -> Option<(Time, u64)> {
-        let rows = self.rows.iter();
-        rows.filter_map(|row| Some((row.at, self.unknown[row.pivot]?))).min()
-    }
-
     /// How many more sources may be unknown.
-    pub fn places(&self) -> usize {
+    fn places(&self) -> usize {
         self.unknown.iter().filter(|it| it.is_none()).count()
-    }
-
-    pub fn has(&self, number: u64) -> bool {
-        self.place_of(number).is_some()
     }
 
     fn place_of(&self, number: u64) -> Option<usize> {
@@ -111,7 +89,7 @@ impl Elimination {
 
     /// Takes what a repair says of the sources that are missing: what each is multiplied by, and
     /// the sum. There must be places for all.
-    pub fn add(&mut self, missing: impl Iterator<Item = (u64, u8)>, sum: Vec<u8>, at: Time) {
+    fn add_row(&mut self, missing: impl Iterator<Item = (u64, u8)>, sum: Vec<u8>, at: Time) {
         let mut factors = [0; UNKNOWN_MAX];
         for (number, factor) in missing {
             let free = || self.unknown.iter().position(Option::is_none);
@@ -145,8 +123,66 @@ impl Elimination {
         }
     }
 
-    /// A source has come after all: it is in no row any more.
-    pub fn know(&mut self, number: u64, source: &[u8]) {
+    fn give_up_one(&mut self, number: u64) {
+        let Some(place) = self.place_of(number) else { return };
+        let pivot = self.rows.iter().position(|row| row.pivot == place);
+        let any = || self.rows.iter().position(|row| row.factors[place] != 0);
+        if let Some(at) = pivot.or_else(any) {
+            let row = self.rows.swap_remove(at);
+            self.rows.iter_mut().for_each(|other| other.eliminate(place, &row));
+            self.recycle(row.sum);
+        }
+        self.unknown[place] = None;
+        self.release();
+    }
+}
+
+impl Code for Elimination {
+    const MISSING_MAX: usize = UNKNOWN_MAX;
+
+    fn members(header: &Header, last: u64) -> Option<Members> {
+        Members::up_to(last, header.sources.into(), 1)
+    }
+
+    fn add<'a>(
+        sum: &mut Vec<u8>,
+        header: &Header,
+        last: u64,
+        sources: impl Iterator<Item = (u64, &'a [u8])>,
+    ) {
+        add_sources(std::slice::from_mut(sum), &[Factors::of(last, header.key)], sources);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    fn bytes_with(&self, len: usize) -> usize {
+        let longest = self.rows.iter().map(|row| row.sum.len()).max().unwrap_or(0).max(len);
+        longest * (self.rows.len() + 1)
+    }
+
+    fn take_sum(&mut self) -> Vec<u8> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// What is given up may free others that are missing here.
+    fn crowded_by(&self, missing: &[u64]) -> Option<u64> {
+        let new = missing.iter().filter(|number| !self.has(**number)).count();
+        if self.places() < new { self.oldest() } else { None }
+    }
+
+    fn take(&mut self, repair: &Repair<'_>, sum: Vec<u8>, at: Time) {
+        let factors = Factors::of(repair.last, repair.header.key);
+        let missing = repair.missing.iter().map(|it| (*it, factors.of_source(*it)));
+        self.add_row(missing, sum, at);
+    }
+
+    fn has(&self, number: u64) -> bool {
+        self.place_of(number).is_some()
+    }
+
+    fn know(&mut self, number: u64, source: &[u8]) {
         let Some(place) = self.place_of(number) else { return };
         for row in &mut self.rows {
             let factor = std::mem::take(&mut row.factors[place]);
@@ -161,28 +197,20 @@ impl Elimination {
         self.release();
     }
 
-    /// Gives up the sources below `from`: one row for each, and no more.
-    pub fn give_up(&mut self, from: u64) {
+    /// One row is given up for each source, and no more.
+    fn give_up(&mut self, from: u64) {
         while let Some(number) = self.oldest().filter(|oldest| *oldest < from) {
             self.give_up_one(number);
         }
     }
 
-    fn give_up_one(&mut self, number: u64) {
-        let Some(place) = self.place_of(number) else { return };
-        let pivot = self.rows.iter().position(|row| row.pivot == place);
-        let any = || self.rows.iter().position(|row| row.factors[place] != 0);
-        if let Some(at) = pivot.or_else(any) {
-            let row = self.rows.swap_remove(at);
-            self.rows.iter_mut().for_each(|other| other.eliminate(place, &row));
-            self.recycle(row.sum);
-        }
-        self.unknown[place] = None;
-        self.release();
+    /// By the last repair that a row is made of; its pivot.
+    fn first_came(&self) -> Option<(Time, u64)> {
+        let rows = self.rows.iter();
+        rows.filter_map(|row| Some((row.at, self.unknown[row.pivot]?))).min()
     }
 
-    /// Takes a source that is known now, and writes its bytes to `into`.
-    pub fn solved(&mut self, into: &mut Vec<u8>) -> Option<u64> {
+    fn solved(&mut self, into: &mut Vec<u8>) -> Option<u64> {
         let at = self.rows.iter().position(Row::is_of_one)?;
         let row = self.rows.swap_remove(at);
         into.clear();
@@ -195,7 +223,6 @@ impl Elimination {
 
 #[cfg(test)]
 mod tests {
-    use super::super::code::{Factors, add_sources};
     use super::*;
     use dacapo_base::Random;
     use std::collections::BTreeMap;
@@ -212,7 +239,7 @@ mod tests {
         add_sources(&mut sums, &[factors], sources.iter().map(|(it, bytes)| (*it, &bytes[..])));
         let missing = missing.iter().map(|it| (*it, factors.of_source(*it)));
         let [sum] = sums;
-        rows.add(missing, sum, Time::ZERO);
+        rows.add_row(missing, sum, Time::ZERO);
     }
 
     fn solved(rows: &mut Elimination) -> BTreeMap<u64, Vec<u8>> {

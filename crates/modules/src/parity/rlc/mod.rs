@@ -19,27 +19,27 @@
 //! (`dacapo_wire::sliding`).
 //!
 //! Invariants: a source is never held or given up; what is kept is bounded as `sending.rs` and
-//! `receiving.rs` say, and no longer than `span`, at a receiver [`HOLD`] more.
+//! `sliding/receiving.rs` say, and no longer than `span`, at a receiver [`HOLD`] more.
 
-mod came;
 mod code;
 mod elimination;
 mod profile;
-mod receiving;
 mod sending;
 mod tail;
 mod walk;
 
 use crate::control::parameter;
-use crate::runs::{consecutive, in_parts, in_runs, up_or_drop};
+pub use crate::parity::sliding::HOLD;
+use crate::parity::sliding::{OVERTAKEN, Receiver, Uses};
+use crate::runs::down_or_drop;
 use dacapo_lift::{
-    ControlError, Cx, DropReason, Entry, Module, ModuleSpec, ParamSpec, ParamUnit, Params,
-    Property, Setup, Stratum, TimerId, Verdict,
+    ControlError, Cx, DropReason, Entry, Module, ModuleSpec, ParamSpec, ParamUnit, Params, Setup,
+    TimerId, Verdict,
 };
 use dacapo_packet::Packet;
-use dacapo_wire::sliding::{Header, LEN, SOURCES_MAX};
+use dacapo_wire::sliding::{LEN, SOURCES_MAX};
+use elimination::Elimination;
 use profile::Windows;
-use receiving::{Place, Receiving};
 use sending::{Sending, Terms};
 use std::time::Duration;
 use tail::Tail;
@@ -48,24 +48,10 @@ use tail::Tail;
 pub static SPEC: ModuleSpec = ModuleSpec {
     name: "fec-rlc",
     id: 0x0009,
-    function: "parity",
     mechanism: "random linear code over a sliding window (RFC 8681)",
     summary: "repairs of the packets that were sent last, from which lost ones are computed",
-    stratum: Stratum::Repair,
     head: LEN as u16,
-    tail: 0,
-    trains_down: true,
-    trains_up: true,
-    keeps_order: false,
-    segments: false,
-    acknowledges: false,
-    orders: None,
-    requires: &[Property::Boundaries],
-    provides: &[],
-    takes: &[Property::Order],
-    beneath: &["ordering", "duplicates", "redundancy"],
     notes: &["packets_computed", "repairs"],
-    profile: &Windows,
     params: &[
         ParamSpec {
             name: "percent",
@@ -95,6 +81,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
             control: Some(CONTROL_SET_SPAN),
         },
     ],
+    ..super::common(&Windows)
 };
 
 /// The numbers of the parameters.
@@ -114,9 +101,6 @@ pub const CONTROL_SET_WINDOW: u8 = 2;
 /// Out-of-band message: set `span`; nanoseconds as a u64.
 pub const CONTROL_SET_SPAN: u8 = 3;
 
-/// How much longer than `span` a receiver keeps what has come.
-pub const HOLD: Duration = Duration::from_millis(500);
-
 /// The code of the note that says how many packets were computed.
 pub const NOTE_COMPUTED: u16 = 1;
 
@@ -130,19 +114,22 @@ const TAIL_TIMER: TimerId = 1;
 /// What has come has its age.
 const HOLD_TIMER: TimerId = 2;
 
+/// How far back a receiver keeps sources: a window, and as many as may be overtaken.
+const RANGE: u64 = SOURCES_MAX + 1 + OVERTAKEN;
+
 fn build(params: &Params, setup: &Setup) -> Box<dyn Module> {
+    let span = Duration::from_nanos(params.value(&SPEC, "span"));
+    let uses = Uses { timer: HOLD_TIMER, note: NOTE_COMPUTED };
     Box::new(Sliding {
         terms: Terms {
             percent: params.value(&SPEC, "percent"),
             window: params.value(&SPEC, "window") as usize,
-            span: Duration::from_nanos(params.value(&SPEC, "span")),
+            span,
         },
         sending: Sending::new(setup),
         tail: Tail::default(),
-        receiving: Receiving::default(),
-        computed: 0,
+        receiver: Receiver::new(uses, Elimination::default(), RANGE, span + HOLD),
         repairs: 0,
-        is_holding: false,
     })
 }
 
@@ -150,13 +137,9 @@ struct Sliding {
     terms: Terms,
     sending: Sending,
     tail: Tail,
-    receiving: Receiving,
-    /// How many packets were computed.
-    computed: i64,
+    receiver: Receiver<Elimination>,
     /// How many repairs were sent.
     repairs: i64,
-    /// The timer of what has come is armed.
-    is_holding: bool,
 }
 
 impl Module for Sliding {
@@ -179,18 +162,14 @@ impl Module for Sliding {
     }
 
     fn up(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
-        in_runs(cx, slot, run_of, |cx, run| self.up_run(cx, run))
+        self.receiver.up(cx, slot)
     }
 
     fn timeout(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
         match timer {
             SEND_TIMER => self.send(cx),
             TAIL_TIMER => self.look_at_tail(cx),
-            _ => {
-                self.receiving.give_up(cx.pool, cx.now() - self.hold());
-                self.is_holding = false;
-                self.arm_hold(cx);
-            }
+            _ => self.receiver.timeout(cx),
         }
     }
 
@@ -200,6 +179,7 @@ impl Module for Sliding {
             (CONTROL_SET_WINDOW, window) => self.terms.window = window as usize,
             (_, span) => self.terms.span = Duration::from_nanos(span),
         }
+        self.receiver.set(RANGE, self.terms.span + HOLD);
         if let Some(at) = self.tail.arm_again(cx.now(), &self.sending, &self.terms) {
             cx.arm(TAIL_TIMER, at);
         }
@@ -212,7 +192,7 @@ impl Module for Sliding {
     }
 
     fn join(&mut self) {
-        self.receiving.join();
+        self.receiver.join();
     }
 
     /// Sends the repairs that the last sources have claim to.
@@ -227,32 +207,19 @@ impl Module for Sliding {
     fn flush(&mut self, cx: &mut Cx<'_>) {
         self.tail = Tail::default();
         self.sending.forget(cx.pool);
-        while let Some(repairs) = self.sending.poll() {
-            cx.discard(repairs, DropReason::Shutdown);
-        }
-        self.receiving.forget(cx.pool);
-        self.is_holding = false;
-        [SEND_TIMER, TAIL_TIMER, HOLD_TIMER].into_iter().for_each(|timer| cx.disarm(timer));
+        self.sending.leaving().flush(cx);
+        self.receiver.flush(cx);
+        [SEND_TIMER, TAIL_TIMER].into_iter().for_each(|timer| cx.disarm(timer));
     }
-}
-
-/// How many sources that follow each other a packet begins with; 1 for everything else.
-fn run_of(cx: &Cx<'_>, packet: &Packet) -> usize {
-    consecutive(cx, packet, |bytes| {
-        let header = Header::parse(bytes).ok().filter(|header| !header.is_repair())?;
-        Some((header.number, ()))
-    })
 }
 
 impl Sliding {
     /// Sends the repairs that wait.
     fn send(&mut self, cx: &mut Cx<'_>) {
         let before = self.repairs;
-        while let Some(repairs) = self.sending.poll() {
+        while let Some(repairs) = self.sending.leaving().poll(cx.now()) {
             self.repairs += repairs.segment_count() as i64;
-            if let Err(repairs) = cx.emit_down(repairs) {
-                cx.discard(repairs, DropReason::Overflow);
-            }
+            down_or_drop(cx, repairs);
         }
         if self.repairs != before {
             cx.note(NOTE_REPAIRS, self.repairs);
@@ -268,83 +235,6 @@ impl Sliding {
         match self.tail.arm_again(cx.now(), &self.sending, &self.terms) {
             Some(at) => cx.arm(TAIL_TIMER, at),
             None => cx.disarm(TAIL_TIMER),
-        }
-    }
-
-    /// Takes a run that fills its slot.
-    fn up_run(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
-        let Ok(header) = Header::parse(cx.pool.segment(slot, 0)) else {
-            return Verdict::Drop(DropReason::Malformed);
-        };
-        let number = match self.receiving.place(cx.pool, &header) {
-            Place::At(number) => number,
-            Place::Late => return Verdict::Drop(DropReason::Stale),
-            Place::Beyond => return Verdict::Drop(DropReason::Overflow),
-        };
-        if header.is_repair() {
-            return self.take_repair(cx, number, &header, slot);
-        }
-        let count = slot.segment_count();
-        if count > 1 && !self.receiving.takes_run(number, count) {
-            return in_parts(cx, slot, |_, _| 1, |cx, part| self.up_run(cx, part));
-        }
-        if self.receiving.has(number) {
-            return Verdict::Drop(DropReason::Duplicate);
-        }
-        self.receiving.add_sources(cx, number, slot);
-        self.compute(cx);
-        self.arm_hold(cx);
-        match cx.pool.pull_head(slot, LEN) {
-            Ok(()) => Verdict::Forward,
-            Err(_) => Verdict::Drop(DropReason::Malformed),
-        }
-    }
-
-    fn take_repair(
-        &mut self,
-        cx: &mut Cx<'_>,
-        number: u64,
-        header: &Header,
-        slot: &mut Packet,
-    ) -> Verdict {
-        let repair = slot.take();
-        if self.receiving.add_repair(cx, number, header, &repair) {
-            self.compute(cx);
-            self.arm_hold(cx);
-        }
-        cx.pool.free(repair);
-        Verdict::Held
-    }
-
-    /// Sends what can be computed upwards.
-    fn compute(&mut self, cx: &mut Cx<'_>) {
-        let before = self.computed;
-        let computed = &mut self.computed;
-        self.receiving.solve(cx, |cx, mut packet| {
-            if cx.pool.pull_head(&mut packet, LEN).is_err() {
-                return cx.discard(packet, DropReason::Malformed);
-            }
-            *computed += 1;
-            up_or_drop(cx, packet);
-        });
-        if self.computed != before {
-            cx.note(NOTE_COMPUTED, self.computed);
-        }
-    }
-
-    /// How long a receiver keeps what has come.
-    fn hold(&self) -> Duration {
-        self.terms.span + HOLD
-    }
-
-    /// Arms the timer of what has come, unless it is; it need not be exact.
-    fn arm_hold(&mut self, cx: &mut Cx<'_>) {
-        if self.is_holding {
-            return;
-        }
-        if let Some(oldest) = self.receiving.oldest() {
-            cx.arm(HOLD_TIMER, (oldest + self.hold()).max(cx.now() + self.hold() / 4));
-            self.is_holding = true;
         }
     }
 }

@@ -13,9 +13,10 @@ use super::tail::pause;
 use super::walk::{Losses, Shares, wait};
 use super::{PERCENT, SPAN, SPEC, WINDOW};
 use crate::arithmetic::{
-    MILLISECOND, ONE_IN_HUNDRED, packets_in, packets_per_unit, part, ratio, unit_bytes,
+    ONE_IN_HUNDRED, packets_in, packets_per_unit, part, ratio, room_for, unit_apart_ns,
 };
 use crate::parity::chain::left;
+use crate::parity::proposing::{TARGETS, are_blocks_enough, proposed_span};
 use dacapo_lift::{Cost, Figures, PPB, Params, Profile, Service, Setting};
 use dacapo_wire::sliding::SOURCES_MAX;
 use std::time::Duration;
@@ -29,20 +30,8 @@ const COST: Cost = Cost { train_ps: 399_000, packet_ps: 77_000, byte_ps: 22, wir
 const SOURCE_BYTE_FS: u64 = 10_000;
 const REPAIR_PS: u64 = 260_000;
 
-/// The longest span that is proposed, for who waits as long as a conversation bears.
-const LONG: u64 = 160 * MILLISECOND;
-
 /// With fewer sources in a window a copy of each is as good.
 const SOURCES_FEWEST: u64 = 8;
-
-/// The most packets of a block that is proposed.
-const BLOCK_MOST: u64 = 60;
-
-/// How much of what a flow may send is payload, at least, in per cent.
-const OF_PAYLOAD: u64 = 96;
-
-/// What may stay lost, in ppb, with the points that are proposed.
-const TARGETS: [u64; 3] = [1_000_000, 100_000, 1_000];
 
 #[derive(Debug)]
 pub(super) struct Windows;
@@ -52,7 +41,8 @@ impl Profile for Windows {
     /// not enough.
     fn suits(&self, setting: &Setting) -> bool {
         let span = proposed_span(setting);
-        let is_fast = gap_ns(setting) <= pause(Duration::from_nanos(span)).as_nanos() as u64;
+        let is_fast =
+            unit_apart_ns(&setting.units) <= pause(Duration::from_nanos(span)).as_nanos() as u64;
         let sources = packets_in(&setting.units, setting.path.datagram_len, span);
         let is_short = setting.useful_ns < u64::MAX && !are_blocks_enough(setting);
         is_short && is_fast && sources >= SOURCES_FEWEST
@@ -124,27 +114,6 @@ impl Profile for Windows {
     }
 }
 
-/// The time from one unit to the next.
-fn gap_ns(setting: &Setting) -> u64 {
-    // 1,000 s are 10^12 ns.
-    ratio(1, 1_000_000_000_000, setting.units.per_ks)
-}
-
-/// As long as what comes is of use, also where it waits above for as long as the path's jitter.
-fn proposed_span(setting: &Setting) -> u64 {
-    let spare = setting.spare_after_path_ns().saturating_sub(setting.path.jitter_ns);
-    (spare.min(LONG) / MILLISECOND * MILLISECOND).max(MILLISECOND)
-}
-
-/// Whether blocks in half of the time leave one packet in 1,000 with a third more packets. They are
-/// better then: what receivers report makes them send less where less is lost.
-fn are_blocks_enough(setting: &Setting) -> bool {
-    let half = (setting.spare_after_path_ns() / 2).min(LONG / 2);
-    let sources = packets_in(&setting.units, setting.path.datagram_len, half).min(BLOCK_MOST);
-    let path = &setting.path;
-    left(path.loss_ppb, path.burst_milli, sources, sources / 3) <= TARGETS[0]
-}
-
 /// The fewest repairs for every 100 packets, from `percent` on, with which no more of what the path
 /// loses stays lost than this; the most that there is room for where none do.
 fn fewest_percent(params: &mut Params, setting: &Setting, target: u64, percent: u64) -> u64 {
@@ -154,24 +123,12 @@ fn fewest_percent(params: &mut Params, setting: &Setting, target: u64, percent: 
         let (window, loss) = (Window::of(params, setting), path.loss_ppb.min(PPB));
         window.left(&window.waits(loss, path.burst_milli), loss, u64::MAX)
     };
-    let (mut low, mut high) = (percent, room_for(setting).max(percent));
+    let (mut low, mut high) = (percent, room_for(100, setting).clamp(percent, 100));
     while low < high {
         let middle = low.midpoint(high);
         if leaves(middle) <= target { high = middle } else { low = middle + 1 }
     }
     low
-}
-
-/// How many repairs for every 100 packets fit into what the flow may send; as many as there may be
-/// where its units already fill that, or nobody bounds it: there its load says nothing.
-fn room_for(setting: &Setting) -> u64 {
-    let load = ratio(setting.units.per_ks, unit_bytes(&setting.units).saturating_mul(8), 1_000);
-    let bound = if setting.bound_bps == 0 { u64::MAX } else { setting.bound_bps };
-    let may = part(bound.min(setting.path.rate_bps), OF_PAYLOAD, 100);
-    match part(100, may.saturating_sub(load), load) {
-        0 => 100,
-        room => room.min(100),
-    }
 }
 
 /// A window as it will be on a path.
@@ -197,7 +154,8 @@ impl Window {
         // 1,000 s are 10^12 ns.
         let between_ns = ratio(1, 1_000_000_000_000, per_ks).max(1);
         let within = span.saturating_sub(1) / between_ns + 1;
-        let pauses = gap_ns(setting) > pause(Duration::from_nanos(span)).as_nanos() as u64;
+        let pauses =
+            unit_apart_ns(&setting.units) > pause(Duration::from_nanos(span)).as_nanos() as u64;
         let alone = pauses.then_some((packets, span / 4 * 3));
         Self { percent, sources: most.min(within), between_ns, alone }
     }
@@ -271,6 +229,7 @@ enum Waits {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arithmetic::MILLISECOND;
     use crate::testing::{internet, service};
 
     /// 400 packets a second with so much to spare, over a path that loses so much in runs of three.

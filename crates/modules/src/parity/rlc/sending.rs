@@ -11,22 +11,21 @@
 //!
 //! Invariants: at most as many sources as a window has, and the rest of the first one's train, none
 //! older than a span and no more than [`BYTES_MAX`] bytes are kept, as views; a repair is as long
-//! as the longest of its sources; at most [`WAITING_MAX`] trains of repairs wait to leave.
+//! as the longest of its sources.
 
 use super::code::{Factors, add_sources};
+use crate::parity::leaving::Leaving;
+use crate::parity::sliding;
 use dacapo_base::Time;
-use dacapo_lift::{Cx, DropReason, Setup};
-use dacapo_packet::{Kind, Layout, Packet, Pool};
-use dacapo_wire::sliding::{CODED_AT, Header, LEN, low};
+use dacapo_lift::{Cx, Setup};
+use dacapo_packet::{Packet, Pool};
+use dacapo_wire::sliding::{CODED_AT, Header, low};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Duration;
 
 /// How many bytes of sources may be kept.
 pub(super) const BYTES_MAX: usize = 4 << 20;
-
-/// How many trains of repairs may wait to be sent: those of as many packets may be due in one call.
-const WAITING_MAX: usize = 1_024;
 
 /// What counts as one repair that is due.
 const WHOLE: u64 = 100;
@@ -65,10 +64,7 @@ pub(super) struct Sending {
     class: u8,
     sums: Vec<Vec<u8>>,
     factors: Vec<Factors>,
-    waiting: VecDeque<Packet>,
-    /// The room that modules and path below need before and after a packet.
-    head: usize,
-    tail: usize,
+    leaving: Leaving,
 }
 
 impl Sending {
@@ -84,9 +80,7 @@ impl Sending {
             class: 0,
             sums: Vec::new(),
             factors: Vec::new(),
-            waiting: VecDeque::new(),
-            head: setup.head_below.saturating_sub(LEN),
-            tail: setup.tail_below,
+            leaving: Leaving::new(setup),
         }
     }
 
@@ -104,12 +98,7 @@ impl Sending {
     /// repairs are due with them. `None`, and nothing done, when there is no room for the header.
     pub fn add(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, terms: &Terms) -> Option<usize> {
         let segments = packet.segment_count();
-        let (len, last) = (packet.segment_len(0), packet.segment_len(segments.saturating_sub(1)));
-        let header = |at: usize| {
-            let length = if at + 1 == segments { last } else { len };
-            Header::source(self.next + at as u64, length as u16).emit()
-        };
-        cx.pool.put_head(packet, header).ok()?;
+        sliding::number(cx, packet, self.next)?;
         let view = cx.pool.share(packet);
         self.next += segments as u64;
         self.class = packet.class;
@@ -161,12 +150,10 @@ impl Sending {
         let first_key = self.key;
         self.key = self.key.wrapping_add(repairs as u8);
         self.sum(cx.pool, first_key, repairs, sources);
-        let len = self.sums.first().map_or(0, Vec::len) + CODED_AT;
-        let layout = Layout { head: self.head, tail: self.tail, segment: len, segmented: true };
-        let most = layout.segments_per_train();
+        let most = self.leaving.most(self.sums.first().map_or(0, Vec::len));
         for from in (0..repairs).step_by(most) {
             let key = first_key.wrapping_add(from as u8);
-            self.wait(cx, &layout, from..repairs.min(from + most), key, sources as u8);
+            self.wait(cx, from..repairs.min(from + most), key, sources as u8);
         }
     }
 
@@ -193,35 +180,24 @@ impl Sending {
     }
 
     /// Makes a train of some of the sums, the first of them with this key.
-    fn wait(&mut self, cx: &mut Cx<'_>, layout: &Layout, sums: Range<usize>, key: u8, sources: u8) {
-        let count = sums.len();
-        let Ok(mut packet) = cx.pool.alloc_train(layout, count * layout.segment) else {
-            return cx.not_made(count as u64, DropReason::NoMemory);
-        };
-        packet.set_kind(Kind::Parity);
-        packet.set_unit_ends(true, true);
-        (packet.class, packet.time) = (self.class, cx.now());
-        for (at, sum) in self.sums.iter().skip(sums.start).take(count).enumerate() {
+    fn wait(&mut self, cx: &mut Cx<'_>, sums: Range<usize>, key: u8, sources: u8) {
+        let number = low(self.next - 1);
+        let header = |at: usize| {
             let key = key.wrapping_add(at as u8);
-            // The length is the beginning of the sum.
-            let header = Header { number: low(self.next - 1), sources, key, length: 0 }.emit();
-            let place = at * layout.segment;
-            cx.pool.write_payload(&packet, place, header.get(..CODED_AT).unwrap_or_default());
-            cx.pool.write_payload(&packet, place + CODED_AT, sum);
-        }
-        if self.waiting.len() < WAITING_MAX {
-            self.waiting.push_back(packet);
-        } else {
-            cx.discard(packet, DropReason::Overflow);
-        }
+            Header { number, sources, key, length: 0 }.emit()
+        };
+        let sums = self.sums.get(sums).unwrap_or_default().iter().enumerate();
+        let len = self.sums.first().map_or(0, Vec::len);
+        let sums = sums.map(|(at, sum)| (header(at), sum.as_slice()));
+        self.leaving.push(cx, (cx.now(), self.class), len, sums);
     }
 
-    /// The next repairs that wait.
-    pub fn poll(&mut self) -> Option<Packet> {
-        self.waiting.pop_front()
+    /// The repairs that wait.
+    pub fn leaving(&mut self) -> &mut Leaving {
+        &mut self.leaving
     }
 
-    /// Forgets all that was sent; the numbers go on, and what waits is for [`Sending::poll`].
+    /// Forgets all that was sent; the numbers go on, and what waits is still to leave.
     pub fn forget(&mut self, pool: &mut Pool) {
         while !self.sent.is_empty() {
             self.forget_first(pool);

@@ -7,14 +7,14 @@
 //! ```
 //!
 //! Each lost source is one more, each repair that comes one fewer. The chain of two states that
-//! loses packets (Gilbert 1960) is that of `chain.rs`. It goes on with each source: a run lasts as
+//! loses packets (Gilbert 1960) is that of `turns.rs`. It goes on with each source: a run lasts as
 //! long whatever repairs leave meanwhile. A repair leaves right behind a source. Where a run goes
 //! on more often than not, it shares the fate of that; single losses do not depend on each other.
 //!
 //! Probabilities are binary fractions, added and multiplied in an order that is fixed, which gives
 //! the same bits on every machine.
 
-use dacapo_lift::PPB;
+use crate::parity::turns::Turns;
 use dacapo_wire::sliding::SOURCES_MAX;
 
 /// More missing sources than these count as so many.
@@ -68,10 +68,8 @@ struct Walk {
 impl Walk {
     /// Behind the first source.
     fn new(losses: &Losses, most: usize) -> Self {
-        let loss = losses.loss_ppb.min(PPB) as f64 / PPB as f64;
+        let Turns { loss, begins, ends } = Turns::of(losses.loss_ppb, losses.burst_milli);
         let alone = 1_000.0 / losses.burst_milli.max(1_000) as f64;
-        let ends = alone.min(1.0 - loss);
-        let begins = if loss < 1.0 { loss * ends / (1.0 - loss) } else { 1.0 };
         let [mut good, mut bad, lost] = [[0.0; MISSING_MAX + 1]; 3];
         (good[0], bad[1]) = (1.0 - loss, loss);
         let percent = losses.percent;
@@ -192,6 +190,7 @@ pub(super) fn wait(losses: &Losses) -> Shares {
 mod tests {
     use super::*;
     use dacapo_base::Random;
+    use dacapo_lift::PPB;
 
     /// The share that is not computed after so many sources.
     fn left(loss_ppb: u64, burst_milli: u64, percent: u64, sources: u64) -> f64 {

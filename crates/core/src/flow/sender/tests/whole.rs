@@ -82,6 +82,22 @@ fn units_leave_in_turn_and_end_follows_the_last() {
 }
 
 #[test]
+fn what_waits_has_waited_since_its_unit_was_handed_over() {
+    let mut rig = Rig::new(Scripted::default(), PARAMS, Pace::Bound(80_000));
+    assert_eq!(rig.sender.waits_since(rig.bench.now), None, "it does not run");
+    rig.sender.start(rig.bench.now);
+    let start = rig.bench.now;
+    assert_eq!(rig.sender.waits_since(start), Some(start), "its source is to be asked");
+    rig.poll();
+    assert_eq!(rig.sender.waits_since(start), None, "that has nothing");
+    (0..20).for_each(|_| rig.source.say(Say::Unit(vec![1; 190])));
+    rig.sender.wake(rig.bench.now);
+    rig.poll();
+    rig.bench.pass(ms(7));
+    assert_eq!(rig.sender.waits_since(rig.bench.now), Some(start), "the pace holds it up");
+}
+
+#[test]
 fn nothing_leaves_without_contact_and_nothing_is_asked() {
     let mut rig = Rig::unpaced(Scripted::units(3));
     rig.sender.set_suspended(rig.bench.now, true);

@@ -76,7 +76,7 @@ fn what_is_adjusted_wakes_nobody_unless_its_path_is_due_earlier() {
     assert_eq!(peers.adjust(ONE, |peer| peer.remote()), Some(address(THERE)));
     assert!(peers.adjust(NOBODY, |peer| peer.remote()).is_none());
     assert!(!peers.all.is_any_awake());
-    peers.adjust(ONE, Peer::await_room);
+    peers.adjust(ONE, |peer| peer.await_room(true));
     assert!(peers.all.is_awake(ONE) && !peers.all.is_awake(OTHER));
 }
 
@@ -93,7 +93,7 @@ fn what_modules_have_seen_of_what_left_wakes_a_peer_and_what_came_does_not() {
     let sent = Sent { datagram_len: 1_000, packets: 10, bytes: 10_000, is_acknowledged: true };
     peers.adjust(ONE, |peer| {
         peer.note_sent(at(1_000), &sent);
-        peer.await_room();
+        peer.await_room(true);
     });
     assert!(peers.handle_seen(at(1_001), ONE, &left(1)), "what waits may leave");
     assert!(!peers.handle_seen(at(1_001), ONE, &left(1)), "it was told");

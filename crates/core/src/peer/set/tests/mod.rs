@@ -158,6 +158,7 @@ fn words(effect: Effect) -> Option<String> {
             // Told with each look, or each answer.
             PeerNews::DataOpen | PeerNews::Clock(_) | PeerNews::Room => return None,
             PeerNews::Seen(_) => "seen".into(),
+            PeerNews::Held(held) => format!("held {:?}", held.rate_bps),
         },
         _ => "something else".into(),
     })

@@ -137,7 +137,7 @@ fn modules_that_have_seen_what_left_wake_the_peer_and_what_came_does_not() {
     let left = FlowSeen { left: some, ..FlowSeen::default() };
     assert!(!world.dialer.peers.handle_seen(now, id, &left), "nothing waits for room");
     assert!(world.dialer.peers.all.is_awake(id));
-    world.dialer.peers.adjust(id, Peer::await_room);
+    world.dialer.peers.adjust(id, |peer| peer.await_room(true));
     assert!(world.dialer.peers.handle_seen(now, id, &left), "what waits may leave");
     assert!(!world.dialer.peers.handle_seen(now, PeerId(9_999), &left));
 }
