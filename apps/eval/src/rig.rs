@@ -212,13 +212,21 @@ impl Reports {
     }
 }
 
-/// A command as it is kept: programs by their names, without the folders of this machine.
+/// A command as it is kept: programs and files by their names, without the folders of this machine;
+/// also in what a shell is given to do.
 pub fn shown(words: &[String]) -> String {
-    let name = |word: &String| match word.starts_with('/') {
-        true => word.rsplit('/').next().unwrap_or_default().to_owned(),
-        false => word.clone(),
-    };
-    words.iter().map(name).collect::<Vec<_>>().join(" ")
+    let words = words.iter().flat_map(|word| word.split(' '));
+    words.map(without_folder).collect::<Vec<_>>().join(" ")
+}
+
+/// A word without the folder of what it names, whatever stands before that: `>/tmp/a` is `>a`.
+fn without_folder(word: &str) -> String {
+    let Some((before, path)) = word.split_once('/') else { return word.to_owned() };
+    if !before.chars().last().is_none_or(|it| "'\"<>=&(".contains(it)) {
+        return word.to_owned();
+    }
+    let name = path.rsplit('/').next().unwrap_or_default();
+    format!("{before}{name}")
 }
 
 /// Takes whatever has this name out of a report.
@@ -340,6 +348,17 @@ pub mod tests {
         let of = |script: &str| ["sh", "-c", script].map(str::to_owned).to_vec();
         let is_ready = |line: &str| line == "ready";
         rig().pair(&Pair { near: of(near), far: of(far), is_ready, is_near_alone: false })
+    }
+
+    #[test]
+    fn commands_are_kept_without_folders_and_whole() {
+        let words = ["taskset", "/usr/bin/sh", "-c"].map(str::to_owned);
+        let script = "/a/b/eval pace /c/film.ts | /a/dacapo send 10.0.0.1:5 - 2>&1 >/dev/shm/out; \
+                      srt-live 'srt://10.77.0.2:21000?latency=150' --out=/tmp/a 1/2";
+        let kept = shown(&[&words[..], &[script.to_owned()]].concat());
+        let expected = "taskset sh -c eval pace film.ts | dacapo send 10.0.0.1:5 - 2>&1 >out; \
+                        srt-live 'srt://10.77.0.2:21000?latency=150' --out=a 1/2";
+        assert_eq!(kept, expected);
     }
 
     #[test]

@@ -39,6 +39,7 @@ It ends with 1 when an experiment could not be measured at all; a goal that is m
 Examples:
   dacapo eval run network
   dacapo eval run network --only ours-udp,ours-tcp --rounds 3 --loaded-rounds 0
+  dacapo eval run media
   dacapo eval run all";
 
 pub const SHOW: &str = "\

@@ -17,11 +17,13 @@ use std::path::PathBuf;
 /// Another run is under way; nothing could be measured.
 pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let failed = |text: String| Failure::new(Exit::Failure, "eval run", text);
-    let is_all = args.ids.iter().any(|id| id == "all");
-    let chosen: Vec<&dyn Experiment> = match is_all {
-        true => experiments::all(),
-        false => args.ids.iter().map(|id| or_usage(experiments::find(id))).collect(),
-    };
+    let named = args.ids.iter().flat_map(|id| or_usage(experiments::named(id)));
+    let mut chosen: Vec<&dyn Experiment> = Vec::new();
+    for experiment in named {
+        if chosen.iter().all(|it| it.id() != experiment.id()) {
+            chosen.push(experiment);
+        }
+    }
     for experiment in &chosen {
         or_usage(experiment.spec().select(&args.only));
     }

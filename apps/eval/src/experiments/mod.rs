@@ -23,7 +23,21 @@ mod table;
 use crate::experiment::Experiment;
 pub use own::number;
 
-/// All of them, in the order of `dacapo eval run all`.
+/// What `dacapo eval run` calls so, together: `all` but the films, which take hours, and these as
+/// `media`; else the one of that name.
+///
+/// # Errors
+/// There is none; those that there are.
+pub fn named(id: &str) -> Result<Vec<&'static dyn Experiment>, String> {
+    let is_film = |it: &&dyn Experiment| media::all().any(|film| film.id() == it.id());
+    match id {
+        "all" => Ok(all().into_iter().filter(|it| !is_film(it)).collect()),
+        "media" => Ok(media::all().collect()),
+        _ => find(id).map(|it| vec![it]),
+    }
+}
+
+/// All of them.
 pub fn all() -> Vec<&'static dyn Experiment> {
     let mut all: Vec<&'static dyn Experiment> =
         vec![&network::Network, &links::LINKS, &sizes::SIZES];
@@ -58,6 +72,16 @@ pub fn find(id: &str) -> Result<&'static dyn Experiment, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn all_leaves_the_films_to_their_own_name() {
+        let [all, films] = ["all", "media"].map(|id| named(id).unwrap());
+        assert_eq!((films.len(), all.len() + films.len()), (9, super::all().len()));
+        let is_film = |it: &&dyn Experiment| it.id().starts_with("media-");
+        assert!(films.iter().all(is_film) && !all.iter().any(is_film));
+        assert_eq!(named("media-5-3").unwrap().len(), 1);
+        assert!(named("nothing").is_err());
+    }
 
     #[test]
     fn every_experiment_is_sound() {

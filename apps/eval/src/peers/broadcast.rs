@@ -1,8 +1,8 @@
 //! [`Broadcast`]: a film as an MPEG transport stream that is sent while it is shown, by dacapo or
-//! by SRT's own program; and how many of its pictures are not as they were.
+//! by the programs of SRT and RIST; and how many of its pictures are not as they were.
 //!
 //! ```text
-//!   film.ts -> pace -> dacapo send | srt-live-transmit -> link -> the same -> out.ts
+//!   film.ts -> pace -> dacapo send | SRT | RIST  ->  link -> the same -> out.ts
 //!      |                                                                        |
 //!      '-- ffmpeg: time and MD5 of each picture --> damaged: other, or none <---'
 //! ```
@@ -10,19 +10,11 @@
 //! A picture is damaged when none of its time came, or one with other pixels: a decoder that
 //! conceals what is missing does not make it whole.
 
-use super::{Order, Peer, words};
+use super::{Order, Peer, film, words};
 use crate::experiment::Sample;
 use crate::rig::{Pair, Reports, Rig};
 use crate::run::machine;
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
-/// What the film takes on the wire, with its padding: an even rate.
-const MBIT_PER_S: &str = "4.4";
-
-/// Pictures a second, and from one that needs no other to the next.
-const PICTURES: (u32, u32) = (25, 50);
+use std::path::PathBuf;
 
 /// So many pictures do not count: how long it takes to connect is another question.
 const BEGINNING: usize = 100;
@@ -98,14 +90,14 @@ impl Peer for Broadcast {
     }
 
     fn prepare(&self, rig: &Rig) -> Result<(), String> {
-        make_film(rig)
+        film::make(rig)
     }
 
     fn pair(&self, _: &Order, address: &str, rig: &Rig) -> Pair {
         let (own, dacapo) = (rig.own.display(), rig.dacapo.display());
-        let (film, out) = (film(rig), out(rig));
-        let (film, out) = (film.display(), out.display());
-        let pace = format!("{own} pace {film} --mbit-per-s {MBIT_PER_S}");
+        let (film, out) = (film::of(rig), out(rig));
+        let (film, out, rate) = (film.display(), out.display(), film::MBIT_PER_S);
+        let pace = format!("{own} pace {film} --mbit-per-s {rate}");
         let (near, far) = match self.by {
             By::Dacapo => {
                 let deadline = self.delay_ms + self.hold_ms;
@@ -142,16 +134,18 @@ impl Peer for Broadcast {
     }
 
     fn sample(&self, _: &Order, reports: &Reports, rig: &Rig) -> Result<Sample, String> {
-        let sent = pictures(&film(rig))?;
-        let came = pictures(&out(rig)).unwrap_or_default();
+        let sent = film::pictures(&film::of(rig))?;
+        let came = film::pictures(&out(rig)).unwrap_or_default();
         let sent: Vec<(i64, String)> = sent.into_iter().skip(BEGINNING).collect();
         let is_whole = |(time, hash): &&(i64, String)| came.get(time) == Some(hash);
         let damaged = sent.iter().filter(|picture| !is_whole(picture)).count();
-        let bytes = std::fs::metadata(film(rig)).map_or(0, |file| file.len());
+        let (missing, packets) = film::missing(&film::of(rig), &out(rig), BEGINNING)?;
+        let bytes = std::fs::metadata(film::of(rig)).map_or(0, |file| file.len());
         let mut sample = Sample::default()
             .with("pictures", sent.len() as f64)
             .with("damaged", damaged as f64)
             .with("damaged_percent", damaged as f64 * 100.0 / sent.len().max(1) as f64)
+            .with("missing_percent", missing as f64 * 100.0 / packets.max(1) as f64)
             .with("cpu_s", reports.near_usage.cpu_s + reports.far_usage.cpu_s);
         if let Some(wire) = reports.wire_bytes {
             sample = sample.with("wire_to_film", wire as f64 / bytes.max(1) as f64);
@@ -188,87 +182,6 @@ fn rist(
     (near, far)
 }
 
-fn film(rig: &Rig) -> PathBuf {
-    rig.folder.join("film.ts")
-}
-
 fn out(rig: &Rig) -> PathBuf {
     rig.folder.join("out.ts")
-}
-
-/// Makes the film, where it is not there yet: at an even rate, so that time can be told by bytes.
-///
-/// # Errors
-/// What `ffmpeg` says.
-fn make_film(rig: &Rig) -> Result<(), String> {
-    let film = film(rig);
-    if film.is_file() {
-        return Ok(());
-    }
-    let (rate, group) = PICTURES;
-    let source = format!("testsrc2=size=640x360:rate={rate}");
-    let (seconds, group) = (rig.seconds.to_string(), group.to_string());
-    let args = [
-        "-f",
-        "lavfi",
-        "-i",
-        &source,
-        "-t",
-        &seconds,
-        "-vf",
-        "noise=alls=20:allf=t",
-        "-c:v",
-        "libx264",
-        "-preset",
-        "veryfast",
-        "-threads",
-        "2",
-        "-b:v",
-        "4M",
-        "-minrate",
-        "4M",
-        "-maxrate",
-        "4M",
-        "-bufsize",
-        "1M",
-        "-x264-params",
-        "nal-hrd=cbr",
-        "-g",
-        &group,
-        "-bf",
-        "0",
-        "-pix_fmt",
-        "yuv420p",
-        "-f",
-        "mpegts",
-        "-muxrate",
-        "4.4M",
-    ];
-    ffmpeg(&args, Some(&film)).map(drop)
-}
-
-/// The MD5 of each picture by its time.
-fn pictures(file: &Path) -> Result<BTreeMap<i64, String>, String> {
-    let path = file.to_string_lossy();
-    let args =
-        ["-copyts", "-i", &*path, "-map", "0:v:0", "-vsync", "passthrough", "-f", "framemd5"];
-    let text = ffmpeg(&[&args[..], &["-"]].concat(), None)?;
-    let rows = text.lines().filter(|line| !line.starts_with('#'));
-    let picture = |line: &str| {
-        let mut columns = line.split(',').map(str::trim);
-        let time = columns.nth(2)?.parse().ok()?;
-        Some((time, columns.next_back()?.to_owned()))
-    };
-    Ok(rows.filter_map(picture).collect())
-}
-
-fn ffmpeg(args: &[&str], to: Option<&Path>) -> Result<String, String> {
-    let mut command = Command::new("ffmpeg");
-    command.args(["-hide_banner", "-loglevel", "error", "-y"]).args(args).args(to);
-    let output = command.output().map_err(|error| format!("ffmpeg: {error}"))?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("ffmpeg: {}", said.lines().last().unwrap_or_default()));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

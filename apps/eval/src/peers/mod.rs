@@ -10,6 +10,7 @@
 
 mod broadcast;
 mod dacapo;
+mod film;
 mod iperf3;
 mod listed;
 mod setup;
