@@ -31,7 +31,7 @@ fn packets_come_in_order_each_once_and_are_in_time_or_told_as_lost() {
     let every = ms(3);
     let mut all_lost = 0;
     for seed in 0..200 {
-        let deadline = 60 + seed;
+        let deadline = 50 + seed;
         let mut world = world(seed, every, &[("arq-nak", &[(0, deadline * MS), ORDERED])]);
         let (start, count) = (world.a.now, 2_000);
         world.run((0..count).map(|n| unit(n, 20)), every);

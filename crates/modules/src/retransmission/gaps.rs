@@ -69,6 +69,11 @@ impl Gaps {
         Some(self.round_trip.mean()).filter(|mean| !mean.is_zero())
     }
 
+    /// From a question to the next, once it is known.
+    pub fn round(&self) -> Duration {
+        self.round_trip.wait(Duration::ZERO)
+    }
+
     /// How far packets overtook each other lately.
     pub fn overtaken(&self) -> Duration {
         self.overtaken

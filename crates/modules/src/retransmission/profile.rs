@@ -59,7 +59,7 @@ impl Profile for AskedFor {
         let deadline = params.value(&SPEC, "deadline");
         let loss = figures.loss_ppb.min(PPB);
         let is_ordered = SPEC.value_of(params.values(), ORDERED) != 0;
-        let tries = Tries::of(setting, below, is_ordered);
+        let tries = Tries::of(setting, below);
         let kept = kept_ns(setting).min(if is_ordered { waiting_ns(setting) } else { u64::MAX });
         let in_time = deadline.min(setting.spare_ns(&figures)).min(kept);
         let left = tries.left(in_time);
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(points, [within(104), within(185), within(347)]);
         let tries = |params: &Params| {
             let deadline = params.value(&SPEC, "deadline");
-            Tries::of(&pictures, &service(), false).within(deadline).count()
+            Tries::of(&pictures, &service()).within(deadline).count()
         };
         assert_eq!(points.iter().map(tries).collect::<Vec<_>>(), [1, 2, 4]);
     }
@@ -169,7 +169,7 @@ mod tests {
     fn a_run_that_outlasts_what_is_spare_takes_a_try() {
         let setting = internet(20_000, 60_000);
         // A round takes 80 ms, and it is seen after 11.4: 9.6 ms are spare, for the seventh packet.
-        let left = Tries::of(&setting, &service(), false).left(101 * MILLISECOND);
+        let left = Tries::of(&setting, &service()).left(101 * MILLISECOND);
         let (fails, outlasts) = (0.009_975, (2_f64 / 3.0).powi(7));
         // It is asked again 4.8 ms later, three packets, where the run may still go on.
         let again = 1.0 - (1.0 - fails) * (1.0 - (2_f64 / 3.0).powi(3));

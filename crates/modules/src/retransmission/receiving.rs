@@ -12,7 +12,7 @@
 use super::emitting::tell;
 use super::gaps::{Gaps, MISSING_MAX, Was};
 use super::in_order::InOrder;
-use super::silence::Silence;
+use super::silence::{Silence, Takes};
 use crate::beginning::{Beginning, JOIN_NEAR};
 use crate::copying::Copier;
 use crate::outliers::{NEAR, Outliers};
@@ -130,7 +130,8 @@ impl Receiving {
     /// silence that goes on.
     fn should_have_come(&self, now: Time, end: u64) -> Time {
         let count = u32::try_from(end - self.next).unwrap_or(u32::MAX);
-        self.came.map_or(now, |came| (came + self.silence.apart() * count).min(now))
+        self.came
+            .map_or(now, |came| (came + self.silence.apart().unwrap_or_default() * count).min(now))
     }
 
     /// What was taken goes up, now or once what is before it has come or is given up.
@@ -215,8 +216,8 @@ impl Receiving {
     ///
     /// When each of them should have come is between the two that came around them, as far apart as
     /// packets are on average: where a flow comes in bursts, of which they are the beginning, not
-    /// in the pause before. Where that is further than the sender is silent without saying how far
-    /// it is, all of them should have come since then.
+    /// in the pause before. Where that is not known yet, or further than the sender is silent
+    /// without saying how far it is, all of them should have come since then.
     fn miss(&mut self, cx: &mut Cx<'_>, number: u64, until: Time, within: Duration) {
         if number == self.next {
             return;
@@ -229,8 +230,8 @@ impl Receiving {
         // There are no more than MISSING_MAX.
         let count = (number - from) as u32;
         let silent = within / 4;
-        let usual = self.silence.apart();
-        let long = if usual <= silent { usual * (count + 1) } else { silent };
+        let usual = self.silence.apart().filter(|apart| *apart <= silent);
+        let long = usual.map_or(silent, |apart| apart * (count + 1));
         let since = self.came.unwrap_or(until).max(until - long);
         let apart = until.since(since) / (count + 1);
         if from > self.next {
@@ -251,14 +252,18 @@ impl Receiving {
         self.gaps.due()
     }
 
-    /// When [`Receiving::look_into_silence`] has something to do: nothing where packets are to be
-    /// in order, for how long those behind a run then wait is not predicted well enough yet.
+    /// When [`Receiving::look_into_silence`] has something to do.
+    ///
     pub fn silence_due(&self, within: Duration) -> Option<Time> {
-        if self.in_order.is_some() || self.beginning != Beginning::Known {
+        if self.beginning != Beginning::Known {
             return None;
         }
-        let (came, answer) = (self.came?, self.gaps.answer()?);
-        self.silence.due(came, answer, self.gaps.overtaken(), within)
+        let takes = Takes {
+            answer: self.gaps.answer()?,
+            overtaken: self.gaps.overtaken(),
+            round: self.in_order.as_ref().map(|_| self.gaps.round()),
+        };
+        self.silence.due(self.came?, takes, within)
     }
 
     /// Asks for what should have come, though nothing shows that it is missing.

@@ -36,11 +36,36 @@ const GRAIN: Duration = Duration::from_millis(1);
 /// that was not.
 const USEFUL: u32 = 16;
 
+/// How long it takes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Takes {
+    /// From a question to its answer.
+    pub answer: Duration,
+    /// How much later than others a packet came lately.
+    pub overtaken: Duration,
+    /// From a question to the next, where those behind wait for what is missing.
+    pub round: Option<Duration>,
+}
+
+impl Takes {
+    /// What is spare of what is left for more rounds, and for timers.
+    ///
+    /// Where those behind wait, each answer that is lost makes them wait for a round more. A run
+    /// that is over is one question and one train of answers, and one that goes on is many: it is
+    /// asked for as late as leaves as many rounds.
+    fn spare(&self, left: Duration) -> Duration {
+        let round = self.round.map_or(1, |round| round.as_nanos().max(1));
+        let spare = u64::try_from(left.as_nanos() % round).unwrap_or(u64::MAX);
+        Duration::from_nanos(spare).saturating_sub(GRAIN * 2)
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Silence {
     /// How far apart packets came lately, and how much that differs.
     apart: Duration,
     deviation: Duration,
+    is_known: bool,
     /// How much longer it waits because questions were needless.
     extra: Duration,
     /// When it was asked in this silence, and for how many packets in all then.
@@ -52,9 +77,9 @@ pub(super) struct Silence {
 }
 
 impl Silence {
-    /// How far apart packets came lately.
-    pub fn apart(&self) -> Duration {
-        self.apart
+    /// How far apart packets came lately; `None` before there are two.
+    pub fn apart(&self) -> Option<Duration> {
+        self.is_known.then_some(self.apart)
     }
 
     /// `count` packets have come together, so long after the one before, and `missing` before them
@@ -62,8 +87,13 @@ impl Silence {
     pub fn handle_arrival(&mut self, passed: Duration, missing: u64, count: u64, within: Duration) {
         let part = |parts: u64| passed / u32::try_from(parts).unwrap_or(u32::MAX).max(1);
         // What comes in trains does not come evenly, however long those are.
-        self.deviation = self.deviation / 4 * 3 + self.apart.abs_diff(part(missing + 1)) / 4;
-        self.apart = self.apart / 8 * 7 + part(missing + count) / 8;
+        let (each, evenly) = (part(missing + count), part(missing + 1));
+        if self.is_known {
+            self.deviation = self.deviation / 4 * 3 + self.apart.abs_diff(evenly) / 4;
+            self.apart = self.apart / 8 * 7 + each / 8;
+        } else {
+            (self.apart, self.deviation, self.is_known) = (each, evenly / 2, true);
+        }
         if missing == 0 && self.questions.last().is_some_and(|(_, all)| *all > 0) {
             // It was asked for, and only late.
             self.be_patient(passed, within);
@@ -92,22 +122,16 @@ impl Silence {
         self.apart + (self.deviation * 4).max(self.apart) + GRAIN + self.extra
     }
 
-    /// When it is to be asked, where the last packet came, or should have, at `came`, and an answer
-    /// takes so long; `overtaken`: how much later than others one came lately; a packet is of use
-    /// for `within`.
-    pub fn due(
-        &self,
-        came: Time,
-        answer: Duration,
-        overtaken: Duration,
-        within: Duration,
-    ) -> Option<Time> {
-        let quiet = self.quiet() + overtaken;
-        let is_in_time = quiet + answer <= self.apart + within;
+    /// When it is to be asked, where the last packet came, or should have, at `came`, and a packet
+    /// is of use for `within`.
+    pub fn due(&self, came: Time, takes: Takes, within: Duration) -> Option<Time> {
+        let quiet = self.quiet() + takes.overtaken;
+        let left = (self.apart + within).checked_sub(quiet + takes.answer)?;
         let is_asked = !self.is_over && self.questions.len() < QUESTIONS_MAX;
-        let may_ask = is_asked && is_in_time && !self.apart.is_zero();
+        let may_ask = is_asked && !self.apart.is_zero();
         let next = |(at, _): &(Time, u64)| *at + self.apart.max(GRAIN);
-        may_ask.then(|| self.questions.last().map_or(came + quiet, next))
+        let first = came + quiet + takes.spare(left);
+        may_ask.then(|| self.questions.last().map_or(first, next))
     }
 
     /// What is to be asked for now, of those from `next` on; `None` where it was all asked for.
@@ -169,6 +193,10 @@ mod tests {
         Time::from_millis(ms)
     }
 
+    fn takes(answer: u64, overtaken: u64) -> Takes {
+        Takes { answer: ms(answer), overtaken: ms(overtaken), round: None }
+    }
+
     /// After packets that came every 2 ms.
     fn even() -> Silence {
         let mut it = Silence::default();
@@ -183,7 +211,7 @@ mod tests {
         let (mut it, mut count) = (Silence::default(), 0);
         for _ in 0..50 {
             burst(&mut it);
-            let due = |it: &Silence| it.due(at(0), ms(1), Duration::ZERO, ms(500));
+            let due = |it: &Silence| it.due(at(0), takes(1, 0), ms(500));
             while let Some(due) = due(&it).filter(|due| *due < at(40)) {
                 count += usize::from(it.ask(due, at(0), 7).is_some());
             }
@@ -193,7 +221,7 @@ mod tests {
     }
 
     fn due(it: &Silence) -> Option<Time> {
-        it.due(at(100), ms(50), Duration::ZERO, ms(100))
+        it.due(at(100), takes(50, 0), ms(100))
     }
 
     fn ask(it: &mut Silence, now: u64) -> Option<(u32, u16)> {
@@ -220,6 +248,19 @@ mod tests {
     }
 
     #[test]
+    fn where_others_wait_it_asks_as_late_as_leaves_as_many_rounds() {
+        let it = even();
+        let due = |within, round| {
+            it.due(at(100), Takes { round: Some(ms(round)), ..takes(40, 0) }, ms(within))
+        };
+        // It is quiet after 5 ms, 3 of them after the packet should have come.
+        assert_eq!(due(43, 41), Some(at(105)), "one answer, and nothing is spare");
+        assert_eq!(due(63, 41), Some(at(123)), "20 ms are spare, 2 of them for timers");
+        assert_eq!(due(84, 41), Some(at(105)), "two rounds");
+        assert_eq!(due(42, 41), None);
+    }
+
+    #[test]
     fn it_ends_with_what_the_sender_says_and_after_so_many_questions() {
         let mut it = even();
         let mut count = 0;
@@ -237,16 +278,16 @@ mod tests {
     #[test]
     fn none_where_an_answer_would_come_too_late_or_packets_come_unevenly() {
         let it = even();
-        assert!(it.due(at(0), ms(97), Duration::ZERO, ms(100)).is_some());
-        assert!(it.due(at(0), ms(98), Duration::ZERO, ms(100)).is_none());
-        assert!(it.due(at(0), ms(95), ms(3), ms(100)).is_none());
+        assert!(it.due(at(0), takes(97, 0), ms(100)).is_some());
+        assert!(it.due(at(0), takes(98, 0), ms(100)).is_none());
+        assert!(it.due(at(0), takes(95, 3), ms(100)).is_none());
         assert_eq!(questions(|it| it.handle_arrival(ms(40), 0, 45, ms(500))), 0, "trains");
         let singly = |it: &mut Silence| {
             (0..44).for_each(|_| it.handle_arrival(Duration::from_micros(50), 0, 1, ms(500)));
         };
         // What is learned of a pause outlasts a burst: it asks in the first only.
         assert!((1..40).contains(&questions(singly)), "{}", questions(singly));
-        assert!(Silence::default().due(at(0), ms(1), Duration::ZERO, ms(100)).is_none());
+        assert!(Silence::default().due(at(0), takes(1, 0), ms(100)).is_none());
     }
 
     #[test]
