@@ -52,6 +52,14 @@ pub struct Transmit {
     pub payload: Payload,
 }
 
+impl Transmit {
+    /// Its sender hears marks of congestion: it is to leave as ECN-capable (RFC 3168, ECT(0)).
+    #[must_use]
+    pub fn is_ecn_capable(&self) -> bool {
+        matches!(&self.payload, Payload::Packet(packet) if packet.is_ecn_capable())
+    }
+}
+
 /// The bytes of a [`Transmit`].
 #[derive(Debug)]
 pub enum Payload {

@@ -51,12 +51,7 @@ fn cross(tunnel: &TunnelHandle, group: &str, source_specific: bool) {
     for side in [&mut stranger, &mut sender] {
         near.run(|| side.transport.open_data(group.into())).unwrap().unwrap();
         let bytes = vec![7; 10 * 1_200];
-        side.send_all(&Outgoing {
-            lane: TrafficClass::Data,
-            remote: group.into(),
-            bytes: &bytes,
-            segment_len: 1_200,
-        });
+        side.send_all(&Outgoing::train(TrafficClass::Data, group, &bytes, 1_200));
     }
     for member in &mut members {
         let arrivals = member.await_arrivals(10);

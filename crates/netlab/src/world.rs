@@ -15,7 +15,7 @@ use crate::trace::Trace;
 use clock::NodeClock;
 use dacapo_base::{Random, Time, seeds};
 use dacapo_core::{Core, CoreConfig, CoreEvent, ListenerId, Request, StreamId, Transmit, Way};
-use dacapo_link::{Carry, Corruption, Fate, Link, LinkConfig, LinkStats};
+use dacapo_link::{Carry, Corruption, Ecn, Fate, Link, LinkConfig, LinkStats};
 use dacapo_transport::TrafficClass;
 use dacapo_transport::stream::Token;
 use std::collections::BTreeMap;
@@ -34,11 +34,6 @@ const ROUNDS_MAX: usize = 10_000;
 pub struct NodeId(pub usize);
 
 /// A datagram on a link.
-///
-/// It has no congestion codepoint, because cores neither set nor read one: to a link it is
-/// [`dacapo_link::Ecn::NotEct`]. So a managed queue ([`LinkConfig::aqm`]) drops it where it would
-/// mark another one, `dualpi2` has all in its classic queue, nothing is ever counted as `marked`,
-/// and `ecn=clear` changes nothing.
 #[derive(Clone, Debug)]
 pub struct Datagram {
     /// Who sent it.
@@ -47,6 +42,8 @@ pub struct Datagram {
     pub to: SocketAddr,
     /// What.
     pub bytes: Vec<u8>,
+    /// Its congestion codepoint.
+    pub ecn: Ecn,
 }
 
 impl Carry for Datagram {
@@ -60,6 +57,14 @@ impl Carry for Datagram {
 
     fn duplicate(&self) -> Self {
         self.clone()
+    }
+
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+
+    fn set_ecn(&mut self, ecn: Ecn) {
+        self.ecn = ecn;
     }
 }
 
@@ -90,10 +95,13 @@ struct Node {
 }
 
 impl Node {
-    fn handle_datagram(&mut self, now: Time, from: SocketAddr, bytes: &[u8]) {
+    fn handle_datagram(&mut self, now: Time, from: SocketAddr, bytes: &[u8], ecn: Ecn) {
         let local = self.clock.local(now);
         // Without memory it is lost, as it would be in a full socket.
-        if let Ok(packet) = self.core.pool().packet_from(0, bytes, 0) {
+        if let Ok(mut packet) = self.core.pool().packet_from(0, bytes, 0) {
+            if ecn == Ecn::Ce {
+                packet.set_marked();
+            }
             self.core.handle_datagram(local, ListenerId::default(), from.into(), packet);
         }
     }
@@ -243,7 +251,7 @@ impl World {
     /// Gives a node a datagram at this instant, from whatever address: somebody outside sent it.
     pub fn inject(&mut self, to: NodeId, from: SocketAddr, bytes: &[u8]) {
         let (now, node) = (self.now, &mut self.nodes[to.0]);
-        node.handle_datagram(now, from, bytes);
+        node.handle_datagram(now, from, bytes, Ecn::NotEct);
     }
 
     /// From now on, keeps what is sent to addresses that no node has, for [`World::take_strays`].
@@ -360,6 +368,7 @@ impl World {
         let (bytes, segment) = node.core.bytes(&transmit);
         let datagrams: Vec<Vec<u8>> = bytes.chunks(segment.max(1)).map(<[u8]>::to_vec).collect();
         let (way, remote) = (transmit.way, transmit.remote.ip());
+        let ecn = if transmit.is_ecn_capable() { Ecn::Ect0 } else { Ecn::NotEct };
         node.core.transmitted(transmit);
         let from = if way == Way::Control { node.control } else { node.data };
         for bytes in datagrams {
@@ -368,7 +377,7 @@ impl World {
                 // In these worlds there are no other addresses.
                 Way::Control | Way::Data => {
                     let Some(remote) = remote else { continue };
-                    self.send(id, lane_of(way), from, remote, bytes);
+                    self.send(id, lane_of(way), Datagram { from, to: remote, bytes, ecn });
                 }
             }
         }
@@ -378,44 +387,30 @@ impl World {
         }
     }
 
-    fn send(
-        &mut self,
-        node: NodeId,
-        lane: TrafficClass,
-        from: SocketAddr,
-        to: SocketAddr,
-        bytes: Vec<u8>,
-    ) {
-        let now = self.now;
-        self.trace.record(now, from, to, &bytes);
+    fn send(&mut self, node: NodeId, lane: TrafficClass, datagram: Datagram) {
+        let (now, from, to) = (self.now, datagram.from, datagram.to);
+        self.trace.record(now, from, to, &datagram.bytes);
         if self.nodes[node.0].blocked == Some(lane) {
             return;
         }
         if to.ip().is_multicast() {
-            return self.send_to_group(node, lane, from, to, &bytes);
+            return self.send_to_group(node, lane, from, to, &datagram.bytes);
         }
         let Some(peer) = self.nodes.iter().position(|it| it.control.ip() == to.ip()) else {
             if let Some(strays) = &mut self.strays {
-                strays.push(Datagram { from, to, bytes });
+                strays.push(datagram);
             }
             return;
         };
-        self.cross(node, NodeId(peer), lane, (from, to), bytes);
+        self.cross(node, NodeId(peer), lane, datagram);
         self.note_amplification(node, NodeId(peer));
     }
 
     /// Brings a datagram onto the link to a node.
-    fn cross(
-        &mut self,
-        node: NodeId,
-        peer: NodeId,
-        lane: TrafficClass,
-        (from, to): (SocketAddr, SocketAddr),
-        bytes: Vec<u8>,
-    ) {
+    fn cross(&mut self, node: NodeId, peer: NodeId, lane: TrafficClass, datagram: Datagram) {
         let now = self.now;
-        let shown = self.observer.is_some().then(|| bytes.clone());
-        let fate = self.link(node, peer).handle_send(now, Datagram { from, to, bytes });
+        let shown = self.observer.is_some().then(|| datagram.bytes.clone());
+        let fate = self.link(node, peer).handle_send(now, datagram);
         if let (Some(observer), Some(bytes)) = (&mut self.observer, shown) {
             observer(&Crossing { now, node, lane, bytes: &bytes, fate });
         }
@@ -429,7 +424,8 @@ impl World {
                 if node.killed {
                     continue;
                 }
-                node.handle_datagram(now, delivery.item.from, &delivery.item.bytes);
+                let Datagram { from, bytes, ecn, .. } = &delivery.item;
+                node.handle_datagram(now, *from, bytes, *ecn);
             }
         }
     }

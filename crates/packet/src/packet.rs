@@ -18,6 +18,8 @@ const UNIT_FIRST: u8 = 0b0000_0100;
 const UNIT_LAST: u8 = 0b0000_1000;
 const SHARED: u8 = 0b0001_0000;
 const USE_BY: u8 = 0b0010_0000;
+const ECN_CAPABLE: u8 = 0b0100_0000;
+const MARKED: u8 = 0b1000_0000;
 const NO_BODY: u32 = u32::MAX;
 
 /// A view of a body, or an empty slot.
@@ -175,6 +177,32 @@ impl Packet {
     #[inline]
     pub fn set_use_by(&mut self, at: Time) {
         (self.flags, self.time) = (self.flags | USE_BY, at);
+    }
+
+    /// Its sender hears marks of congestion, so it is to leave as ECN-capable (RFC 3168, ECT(0)).
+    #[must_use]
+    #[inline]
+    pub fn is_ecn_capable(&self) -> bool {
+        self.flags & ECN_CAPABLE != 0
+    }
+
+    /// Says that its sender hears marks of congestion.
+    #[inline]
+    pub fn set_ecn_capable(&mut self) {
+        self.flags |= ECN_CAPABLE;
+    }
+
+    /// It came with a mark of congestion (RFC 3168, CE), each segment of it.
+    #[must_use]
+    #[inline]
+    pub fn is_marked(&self) -> bool {
+        self.flags & MARKED != 0
+    }
+
+    /// Says that it came with a mark of congestion.
+    #[inline]
+    pub fn set_marked(&mut self) {
+        self.flags |= MARKED;
     }
 
     /// Carries kind, class, time and place in the unit over from another packet.

@@ -68,6 +68,15 @@ pub struct Lost {
     pub is_silence: bool,
 }
 
+/// What came with a mark of congestion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Marked {
+    /// Packets.
+    pub packets: u64,
+    /// All of them left after this, where that is known.
+    pub left_after: Option<Time>,
+}
+
 /// What is known of a path before anything is measured: what was measured before it moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Prior {
@@ -99,9 +108,9 @@ pub trait Controller: Send {
         let _ = (cx, packets);
     }
 
-    /// So many packets came with a mark of congestion (ECN; RFC 3168).
-    fn on_marked(&mut self, cx: &ControllerCx, packets: u64) {
-        let _ = (cx, packets);
+    /// Packets came with a mark of congestion (ECN; RFC 3168).
+    fn on_marked(&mut self, cx: &ControllerCx, marked: &Marked) {
+        let _ = (cx, marked);
     }
 
     /// Something leaves again after nothing has for [`crate::IDLE_AFTER`]: what was learned may be
@@ -129,6 +138,12 @@ pub trait Controller: Send {
     /// bounds alone. It is asked once.
     fn holds_unreported(&self) -> bool {
         true
+    }
+
+    /// Whether it yields when packets come with a mark ([`Controller::on_marked`]): only then may
+    /// they say that they can be marked instead of dropped. It is asked once.
+    fn hears_marks(&self) -> bool {
+        false
     }
 
     /// When it wants to be called though nothing happens.

@@ -1,4 +1,4 @@
-//! [`Counting`]: what a path has lost, from what the probes of both ends count.
+//! [`Counting`]: what a path has lost and marked, from what the probes of both ends count.
 //!
 //! ```text
 //!   packets ------ 40 left -------- 90 left ----------->
@@ -27,14 +27,30 @@ pub(crate) struct Counted {
     pub sent: u64,
     /// Bytes of them of which no controller holds any.
     pub uncontrolled_bytes: u64,
-    /// Packets that had come.
+    /// Packets of them that said that their sender hears marks of congestion.
+    pub capable: u64,
+    /// Packets that had come, and those of them that came with a mark.
     pub received: u64,
+    pub marked: u64,
 }
+
+/// What a peer says has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Came {
+    /// Packets, in the low 32 bits of their number.
+    pub packets: u32,
+    /// Those of them that came with a mark of congestion, in the low 24 bits of their number.
+    pub marked: u32,
+}
+
+/// How many marked packets one answer tells apart.
+const MARKED_RANGE: u32 = 1 << 24;
 
 #[derive(Debug, Default)]
 pub(crate) struct Counting {
     sent: u64,
     uncontrolled_bytes: u64,
+    capable: u64,
     /// By the number of the question, the oldest first.
     asked: VecDeque<(u64, Counted)>,
     /// What the newest answer has said, and the number of its question.
@@ -47,6 +63,17 @@ impl Counting {
     pub fn handle_sent(&mut self, packets: u64, bytes: u64, is_uncontrolled: bool) {
         self.sent += packets;
         self.uncontrolled_bytes += if is_uncontrolled { bytes } else { 0 };
+    }
+
+    /// So many of what has left last said that their sender hears marks.
+    #[inline]
+    pub fn handle_capable(&mut self, packets: u64) {
+        self.capable += packets;
+    }
+
+    /// Whether the peer counts, and so says which packets came with a mark.
+    pub fn is_answered(&self) -> bool {
+        self.last.is_some()
     }
 
     /// Packets that have left.
@@ -64,23 +91,27 @@ impl Counting {
         if self.asked.len() >= ASKED_MAX {
             self.asked.pop_front();
         }
-        let (sent, uncontrolled_bytes) = (self.sent, self.uncontrolled_bytes);
-        self.asked.push_back((number, Counted { at: now, sent, uncontrolled_bytes, received: 0 }));
+        let (sent, uncontrolled_bytes, capable) =
+            (self.sent, self.uncontrolled_bytes, self.capable);
+        let nothing = Counted::default();
+        let counted = Counted { at: now, sent, uncontrolled_bytes, capable, ..nothing };
+        self.asked.push_back((number, counted));
     }
 
-    /// It is answered: so many packets had come, in the low 32 bits of their number. What had left
-    /// and come then.
-    pub fn handle_answer(&mut self, number: u64, received: u32) -> Option<Counted> {
+    /// It is answered: what had left and come then.
+    pub fn handle_answer(&mut self, number: u64, came: Came) -> Option<Counted> {
         let at = self.asked.iter().position(|(asked, _)| *asked == number)?;
         let (_, asked) = self.asked.drain(..=at).next_back()?;
         if self.last.is_some_and(|(newest, _)| newest > number) {
             return None;
         }
-        let before = self.last.map_or(0, |(_, counted)| counted.received);
-        let more = received.wrapping_sub(before as u32);
+        let before = self.last();
+        let more = came.packets.wrapping_sub(before.received as u32);
         // More than has left cannot have come, and nothing comes back.
-        let more = u64::from(more).min(asked.sent.saturating_sub(before));
-        let counted = Counted { received: before + more, ..asked };
+        let more = u64::from(more).min(asked.sent.saturating_sub(before.received));
+        let marked = came.marked.wrapping_sub(before.marked as u32) % MARKED_RANGE;
+        let marked = before.marked + u64::from(marked).min(more);
+        let counted = Counted { received: before.received + more, marked, ..asked };
         self.last = Some((number, counted));
         Some(counted)
     }
@@ -89,6 +120,10 @@ impl Counting {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn came(packets: u32) -> Came {
+        Came { packets, marked: 0 }
+    }
 
     fn ask(it: &mut Counting, number: u64) {
         it.note_asked(Time::from_millis(number), number);
@@ -102,12 +137,32 @@ mod tests {
         it.handle_sent(50, 5_000, false);
         ask(&mut it, 2);
         let at = Time::from_millis;
-        let first = Counted { at: at(1), sent: 40, uncontrolled_bytes: 4_000, received: 38 };
-        assert_eq!(it.handle_answer(1, 38), Some(first));
-        let second = Counted { at: at(2), sent: 90, uncontrolled_bytes: 4_000, received: 78 };
-        assert_eq!(it.handle_answer(2, 78), Some(second));
-        assert_eq!(it.handle_answer(2, 78), None, "once");
-        assert_eq!(it.handle_answer(9, 78), None, "to nothing");
+        assert!(!it.is_answered());
+        let (nothing, uncontrolled_bytes) = (Counted::default(), 4_000);
+        let first = Counted { at: at(1), sent: 40, uncontrolled_bytes, received: 38, ..nothing };
+        assert_eq!(it.handle_answer(1, came(38)), Some(first));
+        let second = Counted { at: at(2), sent: 90, uncontrolled_bytes, received: 78, ..nothing };
+        assert_eq!(it.handle_answer(2, came(78)), Some(second));
+        assert_eq!(it.handle_answer(2, came(78)), None, "once");
+        assert_eq!(it.handle_answer(9, came(78)), None, "to nothing");
+        assert!(it.is_answered());
+    }
+
+    #[test]
+    fn marks_are_those_of_packets_that_have_come_and_go_on_behind_24_bits() {
+        let mut it = Counting::default();
+        let mut marked = |packets: u32, marked| {
+            it.handle_sent(10, 0, false);
+            it.handle_capable(10);
+            ask(&mut it, packets.into());
+            let counted = it.handle_answer(packets.into(), Came { packets, marked }).unwrap();
+            assert_eq!(counted.capable, u64::from(packets));
+            counted.marked
+        };
+        assert_eq!(marked(10, 0), 0);
+        assert_eq!(marked(20, 7), 7);
+        assert_eq!(marked(30, 100), 17, "no more than have come since");
+        assert_eq!(marked(40, MARKED_RANGE + 20), 20, "the low bits count");
     }
 
     #[test]
@@ -115,13 +170,17 @@ mod tests {
         let mut it = Counting::default();
         it.handle_sent(100, 0, false);
         (1..=3).for_each(|number| ask(&mut it, number));
-        assert_eq!(it.handle_answer(2, 4_000_000).unwrap().received, 100, "no more than has left");
-        assert_eq!(it.handle_answer(1, 90), None, "an older question");
-        assert_eq!(it.handle_answer(3, 20).unwrap().received, 100, "nothing comes back");
+        assert_eq!(
+            it.handle_answer(2, came(4_000_000)).unwrap().received,
+            100,
+            "no more than has left"
+        );
+        assert_eq!(it.handle_answer(1, came(90)), None, "an older question");
+        assert_eq!(it.handle_answer(3, came(20)).unwrap().received, 100, "nothing comes back");
         it.handle_sent(u64::from(u32::MAX), 0, false);
         ask(&mut it, 4);
-        let come = u64::from(u32::MAX) + 40;
-        assert_eq!(it.handle_answer(4, come as u32).unwrap().received, come);
+        let all = u64::from(u32::MAX) + 40;
+        assert_eq!(it.handle_answer(4, came(all as u32)).unwrap().received, all);
     }
 
     #[test]
@@ -129,8 +188,8 @@ mod tests {
         let mut it = Counting::default();
         (0..1_000).for_each(|number| ask(&mut it, number));
         assert_eq!(it.asked.len(), ASKED_MAX);
-        assert_eq!(it.handle_answer(0, 0), None);
-        assert!(it.handle_answer(999, 0).is_some());
+        assert_eq!(it.handle_answer(0, came(0)), None);
+        assert!(it.handle_answer(999, came(0)).is_some());
         assert!(it.asked.is_empty(), "those before say nothing any more");
     }
 }

@@ -56,6 +56,11 @@ impl Estimates {
         self.say_loss();
     }
 
+    /// So many packets had come with a mark of congestion, as both ends have counted.
+    pub fn handle_marked(&mut self, packets: u64) {
+        self.seen.marked_packets = self.seen.marked_packets.saturating_add(packets);
+    }
+
     /// Both ends have counted: of so many packets so many have come.
     pub fn handle_counted(&mut self, sent: u64, received: u64) {
         self.counted.handle(received.min(sent), sent.saturating_sub(received));

@@ -65,6 +65,14 @@ impl InFlight {
         }
     }
 
+    /// How many bytes more a window lets leave; any number where it is `u64::MAX`.
+    pub fn room_in(&self, window: u64) -> usize {
+        if window == u64::MAX {
+            return usize::MAX;
+        }
+        usize::try_from(window.saturating_sub(self.bytes)).unwrap_or(usize::MAX)
+    }
+
     /// So many packets were heard of: their bytes, of the oldest.
     pub fn take(&mut self, now: Time, packets: u64) -> u64 {
         self.active = now;

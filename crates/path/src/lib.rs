@@ -22,6 +22,7 @@ mod counting;
 mod estimate;
 mod estimates;
 mod in_flight;
+mod marks;
 mod mtu;
 mod pacer;
 mod path;
@@ -34,9 +35,10 @@ pub use bound::Bound;
 pub use breaker::Held;
 pub use bucket::TokenBucket;
 pub use controller::{
-    Controller, ControllerCx, ControllerEntry, ControllerSpec, Delivered, Leads, Lost,
+    Controller, ControllerCx, ControllerEntry, ControllerSpec, Delivered, Leads, Lost, Marked,
     OpenController, Prior, Sent,
 };
+pub use counting::Came;
 pub use estimate::{ClockOffset, RttEstimate};
 pub use estimates::{BelowSeen, Estimates};
 pub use path::{Answer, Heard, IDLE_AFTER, Path, SILENT_AFTER_MIN};

@@ -16,11 +16,12 @@
 
 use crate::breaker::{Breaker, Held};
 use crate::controller::{
-    Controller, ControllerCx, ControllerEntry, Delivered, Free, Lost, Prior, Sent,
+    Controller, ControllerCx, ControllerEntry, Delivered, Free, Lost, Marked, Prior, Sent,
 };
-use crate::counting::Counting;
+use crate::counting::{Came, Counting};
 use crate::estimates::{BelowSeen, Estimates};
 use crate::in_flight::InFlight;
+use crate::marks::Marks;
 use crate::pacer::Pacer;
 use crate::{ClockOffset, Life, PathSeen, Prober, Question};
 use dacapo_base::{Time, earlier};
@@ -34,6 +35,9 @@ pub const IDLE_AFTER: Duration = Duration::from_secs(1);
 /// What is in flight counts as lost when nothing was heard of any of it for so long at least, and
 /// for three round trips: as Linux has it, where RFC 6298, section 2.4, waits for a second.
 pub const SILENT_AFTER_MIN: Duration = Duration::from_millis(200);
+
+/// How often it is asked at most what was marked.
+const MARKS_EVERY_MIN: Duration = Duration::from_millis(10);
 
 /// What an answer to a probe has shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,8 +61,8 @@ pub struct Answer {
     pub received: u64,
     /// When it was answered, likewise.
     pub answered: u64,
-    /// Packets that had come before it, in the low 32 bits of their number, where the peer counts.
-    pub count: Option<u32>,
+    /// What had come before it, where the peer counts.
+    pub came: Option<Came>,
 }
 
 /// One way to a peer.
@@ -73,6 +77,7 @@ pub struct Path {
     is_open: bool,
     /// Its rate holds what no module reports about, too.
     holds_unreported: bool,
+    marks: Marks,
     /// What it says: the most bytes in flight, and when it wants to be called.
     window: u64,
     call_at: Option<Time>,
@@ -113,6 +118,7 @@ impl Path {
             is_free: true,
             is_open: true,
             holds_unreported: true,
+            marks: Marks::default(),
             window: u64::MAX,
             call_at: None,
             pacer: Pacer::default(),
@@ -139,7 +145,10 @@ impl Path {
                 Err(_) => self.go_without(),
             }
         }
-        self.holds_unreported = self.with_controller(|it| it.holds_unreported()).unwrap_or(true);
+        let said = self.with_controller(|it| (it.holds_unreported(), it.hears_marks()));
+        let (holds_unreported, hears_marks) = said.unwrap_or((true, false));
+        self.holds_unreported = holds_unreported;
+        self.marks = Marks::new(hears_marks);
         self.obey(now);
     }
 
@@ -157,6 +166,7 @@ impl Path {
     #[cold]
     fn go_without(&mut self) {
         (self.controller, self.has_panicked) = (Box::new(Free), true);
+        self.marks = Marks::default();
     }
 
     /// The name of its controller; `none` when that has panicked.
@@ -210,20 +220,21 @@ impl Path {
         self.is_free || !is_acknowledged
     }
 
+    /// Whether what leaves now may say that its sender hears marks of congestion (RFC 3168): its
+    /// controller does, the peer counts marks, and the path carries such packets.
+    #[must_use]
+    #[inline]
+    pub fn is_ecn_capable(&self, is_acknowledged: bool) -> bool {
+        is_acknowledged && self.marks.may_be_set() && self.counting.is_answered()
+    }
+
     fn held_allowance(&mut self, now: Time, is_acknowledged: bool) -> usize {
         let is_held = self.breaker.is_holding() && self.is_uncontrolled(is_acknowledged);
         let held = if is_held { self.breaker.allowance(now) } else { usize::MAX };
-        let window = if is_acknowledged { self.window_left() } else { usize::MAX };
+        let window = if is_acknowledged { self.in_flight.room_in(self.window) } else { usize::MAX };
         let is_paced = is_acknowledged || self.holds_unreported;
         let paced = if is_paced { self.pacer.allowance(now) } else { usize::MAX };
         held.min(window).min(paced)
-    }
-
-    fn window_left(&self) -> usize {
-        if self.window == u64::MAX {
-            return usize::MAX;
-        }
-        usize::try_from(self.window.saturating_sub(self.in_flight.bytes())).unwrap_or(usize::MAX)
     }
 
     /// Something waits that may not leave: [`Path::poll_room`] says when it may.
@@ -279,6 +290,14 @@ impl Path {
             self.with_controller(|it| it.on_idle(&cx));
         }
         self.sent = Some(now);
+        if self.is_ecn_capable(true) {
+            self.counting.handle_capable(sent.packets);
+            if self.marks.handle_left() {
+                let wait = self.rtt().unwrap_or_default().max(MARKS_EVERY_MIN);
+                self.prober.iter_mut().for_each(|prober| prober.ask_within(now, wait));
+                self.is_due_earlier = true;
+            }
+        }
         self.in_flight.handle_sent(now, sent.packets, sent.bytes);
         let cx = self.cx(now);
         self.with_controller(|it| it.on_sent(&cx, sent));
@@ -309,7 +328,7 @@ impl Path {
                 it.on_spurious(&cx, seen.spurious_packets);
             }
             if seen.marked_packets > 0 {
-                it.on_marked(&cx, seen.marked_packets);
+                it.on_marked(&cx, &Marked { packets: seen.marked_packets, left_after: None });
             }
         });
         self.obey(now);
@@ -411,6 +430,7 @@ impl Path {
     /// The next question that is due.
     pub fn poll_question(&mut self, now: Time) -> Option<Question> {
         let question = self.prober.as_mut()?.poll_question(now)?;
+        self.marks.handle_asked();
         self.counting.note_asked(now, question.number);
         Some(question)
     }
@@ -438,7 +458,7 @@ impl Path {
 
     /// An answer has come; `None` for one to nothing.
     pub fn handle_answer(&mut self, now: Time, answer: &Answer) -> Option<Heard> {
-        let Answer { number, received, answered, count } = *answer;
+        let Answer { number, received, answered, came } = *answer;
         let Some(prober) = &mut self.prober else { return Some(Heard::default()) };
         let is_back = prober.is_silent(now);
         let before = (*prober.offset(), prober.datagram_len(now));
@@ -448,22 +468,34 @@ impl Path {
         let after = (*prober.offset(), prober.datagram_len(now));
         let clock = (before.0 != after.0).then_some(after.0);
         let there = Duration::from_nanos(answered.saturating_sub(received));
-        let held = count.and_then(|count| self.handle_count(now, number, count, there));
+        let held = came.and_then(|came| self.handle_count(now, number, came, there));
         Some(Heard { is_back, has_len: before.1 != after.1, clock, held })
     }
 
-    /// So many packets had come before a question, whose answer was held for so long.
+    /// This had come before a question, whose answer was held for so long.
     fn handle_count(
         &mut self,
         now: Time,
         number: u64,
-        packets: u32,
+        came: Came,
         there: Duration,
     ) -> Option<Held> {
         let before = self.counting.last();
-        let counted = self.counting.handle_answer(number, packets)?;
+        let counted = self.counting.handle_answer(number, came)?;
         let (sent, received) = (counted.sent - before.sent, counted.received - before.received);
+        let marked = counted.marked - before.marked;
         self.estimates.handle_counted(sent, received);
+        if sent > 0 && counted.capable - before.capable == sent {
+            self.marks.handle_counted(sent, received, marked);
+        }
+        if marked > 0 {
+            // What is in flight is heard of no more by that.
+            self.estimates.handle_marked(marked);
+            let cx = self.cx(now);
+            let marked = Marked { packets: marked, left_after: Some(before.at) };
+            self.with_controller(|it| it.on_marked(&cx, &marked));
+            self.obey(now);
+        }
         let rtt = now.since(counted.at).saturating_sub(there);
         let held = self.breaker.handle_counted(now, counted, rtt)?;
         self.obey(now);

@@ -7,7 +7,8 @@
 //! ```text
 //!   opening    questions of full and of least length in turn, every 100 ms
 //!   open       one question every 500 ms, or up to 250 ms earlier together with what others ask
-//!              (`ask_early`), and those about the length ([`crate::mtu`])
+//!              (`ask_early`), or when marks are to be heard of (`ask_within`), and those about the
+//!              length ([`crate::mtu`])
 //!   silent     after 750 ms without an answer: four every RTT, but 120 to 200 ms apart, because
 //!              losses come in bursts of packets
 //!   lost       after 2,800 ms without an answer: two every 250 ms, until one is answered
@@ -150,6 +151,14 @@ impl Prober {
         let is_open = self.mtu.is_some() && !self.is_silent(now);
         if is_open && self.next_at <= now + EARLY_MAX {
             self.next_at = self.next_at.min(now);
+        }
+    }
+
+    /// What is to be counted has left: a question is asked within this time, while nothing is
+    /// wrong.
+    pub fn ask_within(&mut self, now: Time, wait: Duration) {
+        if self.mtu.is_some() && !self.is_silent(now) {
+            self.next_at = self.next_at.min(now + wait);
         }
     }
 

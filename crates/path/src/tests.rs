@@ -2,8 +2,8 @@
 
 use crate::controllers::reserved;
 use crate::{
-    Controller, ControllerCx, ControllerEntry, ControllerSpec, Delivered, IDLE_AFTER, Lost, Path,
-    PathSeen, Prior, SILENT_AFTER_MIN, Sent,
+    Controller, ControllerCx, ControllerEntry, ControllerSpec, Delivered, IDLE_AFTER, Lost, Marked,
+    Path, PathSeen, Prior, SILENT_AFTER_MIN, Sent,
 };
 use dacapo_base::Time;
 use std::sync::{Arc, Mutex};
@@ -48,8 +48,8 @@ impl Controller for Scripted {
         self.tell(Told::Lost(lost.bytes, lost.is_silence));
     }
 
-    fn on_marked(&mut self, _: &ControllerCx, packets: u64) {
-        self.tell(Told::Marked(packets));
+    fn on_marked(&mut self, _: &ControllerCx, marked: &Marked) {
+        self.tell(Told::Marked(marked.packets));
     }
 
     fn on_idle(&mut self, _: &ControllerCx) {

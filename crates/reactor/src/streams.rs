@@ -402,7 +402,7 @@ impl Streams {
         };
         let (bytes, segment_len) = core.bytes(&transmit);
         let bytes = bytes.get(skip..).unwrap_or_default();
-        let outgoing = Outgoing { lane: TrafficClass::Data, remote, bytes, segment_len };
+        let outgoing = Outgoing::train(TrafficClass::Data, remote, bytes, segment_len);
         match attached.transport.send(&outgoing) {
             Ok(Sent::All) => {
                 attached.honesty.note_progress();

@@ -30,13 +30,27 @@ pub struct Outgoing<'a> {
     pub bytes: &'a [u8],
     /// The length in bytes of each datagram of the train; `bytes.len()` for a single one.
     pub segment_len: usize,
+    /// Its sender hears marks of congestion: it is to leave as ECN-capable (RFC 3168, ECT(0)),
+    /// where the transport can say so.
+    pub is_ecn_capable: bool,
 }
 
 impl<'a> Outgoing<'a> {
     /// One datagram.
     #[must_use]
     pub fn datagram(lane: TrafficClass, remote: impl Into<Address>, bytes: &'a [u8]) -> Self {
-        Self { lane, remote: remote.into(), bytes, segment_len: bytes.len() }
+        Self::train(lane, remote, bytes, bytes.len())
+    }
+
+    /// A train of datagrams of this length each, of which the last may be shorter.
+    #[must_use]
+    pub fn train(
+        lane: TrafficClass,
+        remote: impl Into<Address>,
+        bytes: &'a [u8],
+        segment_len: usize,
+    ) -> Self {
+        Self { lane, remote: remote.into(), bytes, segment_len, is_ecn_capable: false }
     }
 
     /// How many datagrams these are; an empty one is one.
@@ -69,7 +83,8 @@ pub struct Incoming {
     /// Where it came from, as the network says: not to be trusted.
     pub remote: Address,
     /// The bytes: one segment per datagram, and the time of arrival. Between the segments there may
-    /// be gaps, and other packets may share the body. Whoever takes it frees it in the pool.
+    /// be gaps, and other packets may share the body. Whether it came with a mark of congestion is
+    /// said by [`Packet::is_marked`]. Whoever takes it frees it in the pool.
     pub packet: Packet,
 }
 

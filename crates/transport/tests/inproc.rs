@@ -67,12 +67,7 @@ fn a_train_that_half_fits_is_taken_by_half_and_finished_when_there_is_room() {
     let pair = pair(&small(Full::Block));
     let (mut client, mut server) = (Side::new(pair.client), Side::new(pair.server));
     let bytes: Vec<u8> = (0..24).collect();
-    let train = Outgoing {
-        lane: TrafficClass::Data,
-        remote: pair.server_addr,
-        bytes: &bytes,
-        segment_len: 1,
-    };
+    let train = Outgoing::train(TrafficClass::Data, pair.server_addr, &bytes, 1);
     assert_eq!(client.transport.send(&train).unwrap(), Sent::Blocked { bytes_taken: 16 });
     assert!(!client.turn().writable, "nothing was read yet");
     assert_eq!(server.await_arrivals(16).len(), 16);
@@ -89,12 +84,7 @@ fn a_train_that_half_fits_is_taken_by_half_and_finished_when_there_is_room() {
 fn a_train_that_half_fits_is_dropped_by_half_and_counted() {
     let pair = pair(&small(Full::Drop));
     let (mut client, mut server) = (Side::new(pair.client), Side::new(pair.server));
-    client.send_all(&Outgoing {
-        lane: TrafficClass::Control,
-        remote: pair.server_addr,
-        bytes: &[1; 24],
-        segment_len: 1,
-    });
+    client.send_all(&Outgoing::train(TrafficClass::Control, pair.server_addr, &[1; 24], 1));
     assert_eq!(server.await_arrivals(16).len(), 16);
     assert_eq!(server.transport.stats().drops.queue_full, 8);
     assert_eq!(client.transport.stats().sent.datagrams, 24);

@@ -279,12 +279,7 @@ fn after_an_outage_a_stream_goes_on_within_a_second() {
     assert!(matches!(client.transport.poll_stream(), Some(StreamEvent::Open { .. })));
     // A whole window is under way, so that nothing but probes may be sent.
     let bytes = vec![5; 60_000];
-    let train = Outgoing {
-        lane: TrafficClass::Data,
-        remote: remote.into(),
-        bytes: &bytes,
-        segment_len: 1_000,
-    };
+    let train = Outgoing::train(TrafficClass::Data, remote, &bytes, 1_000);
     assert_eq!(client.transport.send(&train).unwrap(), Sent::All);
     let cut_until = client.now() + Duration::from_secs(25);
     while client.now() < cut_until {

@@ -255,12 +255,7 @@ fn a_train_goes_out_in_one_call_and_comes_as_one_packet() {
     let (mut server, plain) = server_with_plain();
     let remote = plain.local_addr().unwrap();
     let bytes = vec![3; 20 * 1_300];
-    let train = Outgoing {
-        lane: TrafficClass::Data,
-        remote: remote.into(),
-        bytes: &bytes,
-        segment_len: 1_300,
-    };
+    let train = Outgoing::train(TrafficClass::Data, remote, &bytes, 1_300);
     server.send_all(&train);
     let stats = server.transport.stats();
     assert_eq!((stats.send_calls, stats.sent.trains, stats.sent.datagrams), (1, 1, 20));

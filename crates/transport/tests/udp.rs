@@ -361,7 +361,7 @@ fn with_offload_a_train_is_one_call_and_one_packet() {
         return;
     }
     let (remote, bytes) = (ends.server_addr, vec![3; 20 * 1_300]);
-    let train = Outgoing { lane: TrafficClass::Data, remote, bytes: &bytes, segment_len: 1_300 };
+    let train = Outgoing::train(TrafficClass::Data, remote, &bytes, 1_300);
     ends.client.send_all(&train);
     let stats = ends.client.transport.stats();
     assert_eq!((stats.send_calls, stats.sent.trains, stats.sent.datagrams), (1, 1, 20));
@@ -377,6 +377,38 @@ fn with_offload_a_train_is_one_call_and_one_packet() {
     ends.server.await_arrivals(20);
     assert_eq!(ends.server.transport.stats().received.trains, before + 1);
     ends.end();
+}
+
+#[test]
+fn what_hears_marks_leaves_as_ecn_capable_and_a_mark_is_seen() {
+    for host in hosts() {
+        let (mut server, remote) = serve(host);
+        let mut raw = udp::Socket::bind(at(host), &udp::Config::default()).unwrap();
+        let from = raw.local_addr().unwrap();
+        for is_ecn_capable in [false, true] {
+            let datagram = Outgoing::datagram(TrafficClass::Control, from, b"to be marked");
+            server.send_all(&Outgoing { is_ecn_capable, ..datagram });
+            let mut bytes = [0; 100];
+            let recv = loop {
+                match raw.recv(&mut bytes) {
+                    Err(udp::RecvError::WouldBlock) => std::thread::yield_now(),
+                    recv => break recv.unwrap(),
+                }
+            };
+            assert_eq!(recv.ecn, is_ecn_capable.then_some(udp::Ecn::Ect0), "{host}");
+        }
+        server.transport.open_data(from.into()).unwrap();
+        let mut come = |ecn: Option<udp::Ecn>, count| {
+            for _ in 0..count {
+                raw.send(Some(remote), b"marked", None, ecn).unwrap();
+                server.await_arrivals(1);
+            }
+            server.marked_count()
+        };
+        assert_eq!(come(None, 40), 0);
+        assert_eq!(come(Some(udp::Ecn::Ect0), 16), 0, "it is seen that they can be marked");
+        assert_eq!(come(Some(udp::Ecn::Ce), 5), 5, "{host}");
+    }
 }
 
 #[test]

@@ -69,9 +69,7 @@ fn a_train_to_a_group_is_one_call() {
     sender.open_data(membership.group.into()).unwrap();
     let bytes = vec![3; 20 * 1_300];
     let (lane, remote) = (TrafficClass::Data, membership.group);
-    sender
-        .send(&Outgoing { lane, remote: remote.into(), bytes: &bytes, segment_len: 1_300 })
-        .unwrap();
+    sender.send(&Outgoing::train(lane, remote, &bytes, 1_300)).unwrap();
     let stats = sender.stats();
     assert_eq!((stats.send_calls, stats.sent.trains, stats.sent.datagrams), (1, 1, 20));
 }

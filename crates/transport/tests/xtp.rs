@@ -334,12 +334,7 @@ fn a_stream_goes_on_over_a_path_that_became_narrow() {
     relay.len_max = 1_200;
     let bytes = vec![5; 60_000];
     for (side, remote) in [(&mut client, remote), (&mut server, to_client)] {
-        let train = Outgoing {
-            lane: TrafficClass::Data,
-            remote: remote.into(),
-            bytes: &bytes,
-            segment_len: 1_000,
-        };
+        let train = Outgoing::train(TrafficClass::Data, remote, &bytes, 1_000);
         assert_eq!(side.transport.send(&train).unwrap(), Sent::All);
     }
     for _ in 0..20_000 {
@@ -543,12 +538,7 @@ fn after_an_outage_a_stream_goes_on_within_two_seconds() {
     assert!(matches!(client.transport.poll_stream(), Some(StreamEvent::Open { .. })));
     client.transport.set_patience(remote.into(), Duration::from_secs(60));
     let bytes = vec![5; 60_000];
-    let train = Outgoing {
-        lane: TrafficClass::Data,
-        remote: remote.into(),
-        bytes: &bytes,
-        segment_len: 1_000,
-    };
+    let train = Outgoing::train(TrafficClass::Data, remote, &bytes, 1_000);
     assert_eq!(client.transport.send(&train).unwrap(), Sent::All);
     let cut_until = client.now() + Duration::from_secs(25);
     while client.now() < cut_until {

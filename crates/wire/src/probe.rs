@@ -11,7 +11,7 @@
 //!
 //!  in the padding, where the sender counts:
 //!  +--------+-----------------+--------------------+--------------------+
-//!  | 0x01   | 0 (24)          | packets (32)       | tag (64)           |
+//!  | 0x01   | marked (24)     | packets (32)       | tag (64)           |
 //!  +--------+-----------------+--------------------+--------------------+
 //! ```
 //!
@@ -21,8 +21,8 @@
 //! answer that is never longer than it. The times give the round trip and the offset of the clocks
 //! as in RFC 5905, section 8. A question says how many packets of flows have left before it, an
 //! answer to such a one how many had come before the question: the difference of two of each is
-//! what the path has lost between them, without a number in each packet. Who does not know of
-//! counts takes them for padding.
+//! what the path has lost between them, without a number in each packet; and how many of them came
+//! with a mark of congestion (RFC 3168, CE). Who does not know of counts takes them for padding.
 
 use crate::Malformed;
 use crate::bytes::Reader;
@@ -43,11 +43,16 @@ pub const COUNT_LEN: usize = 16;
 
 const COUNT: u8 = 1;
 
-/// How many packets of flows have left, or come.
+/// How many marked packets a count tells apart.
+pub const MARKED_RANGE: u32 = 1 << 24;
+
+/// How many packets of flows have left, or come, since the path was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Count {
-    /// The low 32 bits of their number since the path was opened.
+    /// The low 32 bits of their number.
     pub packets: u32,
+    /// The low 24 bits of how many of them came with a mark of congestion; 0 of those that left.
+    pub marked: u32,
     /// The keyed hash over the probe's tag and the fields before.
     pub tag: u64,
 }
@@ -56,18 +61,16 @@ impl Count {
     /// The bytes before its tag.
     #[must_use]
     pub fn covered(&self) -> [u8; COUNT_LEN - 8] {
-        let mut bytes = [COUNT, 0, 0, 0, 0, 0, 0, 0];
-        if let Some(to) = bytes.last_chunk_mut() {
-            *to = self.packets.to_be_bytes();
-        }
-        bytes
+        let head = (u32::from(COUNT) << 24) | (self.marked % MARKED_RANGE);
+        ((u64::from(head) << 32) | u64::from(self.packets)).to_be_bytes()
     }
 
     /// What lies in the padding, if it is one.
     fn parse(reader: &mut Reader<'_>) -> Option<Self> {
         let head = reader.u32().ok()?;
-        let count = Self { packets: reader.u32().ok()?, tag: reader.u64().ok()? };
-        (head == u32::from(COUNT) << 24).then_some(count)
+        let marked = head % MARKED_RANGE;
+        let count = Self { packets: reader.u32().ok()?, marked, tag: reader.u64().ok()? };
+        (head >> 24 == u32::from(COUNT)).then_some(count)
     }
 }
 
@@ -178,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_count_lies_in_the_padding_and_one_that_is_cut_short_or_of_another_kind_is_none() {
-        let count = Some(Count { packets: u32::MAX - 1, tag: 9 });
+        let count = Some(Count { packets: u32::MAX - 1, marked: MARKED_RANGE - 2, tag: 9 });
         let plain = Probe {
             answer: false,
             size: 0,
@@ -197,7 +200,7 @@ mod tests {
             assert_eq!(bytes.len(), len.max(LEN + COUNT_LEN));
             assert_eq!(Probe::parse(&bytes), Ok(counted));
             assert_eq!(Probe::parse(&bytes[..LEN + COUNT_LEN - 1]), Ok(plain));
-            bytes[LEN + 3] = 1;
+            bytes[LEN] = 2;
             assert_eq!(Probe::parse(&bytes), Ok(plain));
         }
     }

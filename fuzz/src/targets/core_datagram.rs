@@ -85,7 +85,8 @@ fn probe(input: &mut Input<'_>) -> Vec<u8> {
         tag: input.number(),
         count: None,
     };
-    let count = Count { packets: probe.number as u32, tag: probe.tag };
+    let marked = probe.number as u32 >> 8;
+    let count = Count { packets: probe.number as u32, marked, tag: probe.tag };
     let probe = Probe { count: probe.size.is_multiple_of(3).then_some(count), ..probe };
     let mut bytes = Vec::new();
     probe.emit(usize::from(input.u8()) * 6, &mut bytes);

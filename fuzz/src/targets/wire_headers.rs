@@ -220,7 +220,7 @@ pub fn datagram_seeds() -> Vec<Vec<u8>> {
         tag: 5,
         count: None,
     };
-    let counted = Probe { count: Some(Count { packets: 40, tag: 6 }), ..probe };
+    let counted = Probe { count: Some(Count { packets: 40, marked: 3, tag: 6 }), ..probe };
     let mut seeds = vec![Vec::new(), vec![0xC0, 0, 0, 0, 1, 8], vec![0x3F; 20], vec![0x82, 1]];
     let answer = Probe { answer: true, ..probe };
     for (probe, len) in [(probe, 0), (probe, 100), (answer, 64), (counted, 80)] {

@@ -12,7 +12,7 @@
 use crate::flow::{FlowSeen, PathTimes};
 use crate::status::PathStatus;
 use dacapo_base::{Address, Time};
-use dacapo_path::{Answer, ClockOffset, ControllerEntry, Heard, Life, Path, Question, Sent};
+use dacapo_path::{Answer, Came, ClockOffset, ControllerEntry, Heard, Life, Path, Question, Sent};
 use dacapo_wire::probe::{self, Count, Probe};
 use sha2::{Digest, Sha256};
 
@@ -80,8 +80,8 @@ pub(crate) struct DataPath {
     asked_max: Option<u64>,
     /// The peer reads the same monotonic clock.
     one_clock: bool,
-    /// Packets of its flows that have come by datagrams, in the low 32 bits of their number.
-    received_packets: u32,
+    /// What has come of its flows by datagrams.
+    came: Came,
 }
 
 impl DataPath {
@@ -95,7 +95,7 @@ impl DataPath {
             told_len: None,
             asked_max: None,
             one_clock: false,
-            received_packets: 0,
+            came: Came { packets: 0, marked: 0 },
         }
     }
 
@@ -212,10 +212,19 @@ impl DataPath {
         self.path.shift(now);
     }
 
-    /// So many packets of a flow have come.
+    /// So many packets of a flow have come, with a mark of congestion or without.
     #[inline]
-    pub fn note_received(&mut self, packets: usize) {
-        self.received_packets = self.received_packets.wrapping_add(packets as u32);
+    pub fn note_received(&mut self, packets: usize, is_marked: bool) {
+        self.came.packets = self.came.packets.wrapping_add(packets as u32);
+        if is_marked {
+            self.came.marked = self.came.marked.wrapping_add(packets as u32);
+        }
+    }
+
+    /// Whether what leaves now may say that its sender hears marks of congestion.
+    #[inline]
+    pub fn is_ecn_capable(&self, is_acknowledged: bool) -> bool {
+        self.path.is_ecn_capable(is_acknowledged)
     }
 
     #[inline]
@@ -285,8 +294,9 @@ impl DataPath {
     /// An answer has come; `None` for one to nothing.
     pub fn handle_answer(&mut self, now: Time, from: Address, probe: &Probe) -> Option<Answered> {
         let (number, received, answered) = (probe.number, probe.received_ns, probe.answered_ns);
-        let count = self.authentic_count(probe).map(|count| count.packets);
-        let answer = Answer { number, received, answered, count };
+        let came = self.authentic_count(probe);
+        let came = came.map(|it| Came { packets: it.packets, marked: it.marked });
+        let answer = Answer { number, received, answered, came };
         let heard = self.path.handle_answer(now, &answer)?;
         let is_there =
             self.candidate.is_some_and(|(at, since)| at == from && probe.number >= since);
@@ -322,7 +332,8 @@ impl DataPath {
             tag: 0,
             count: None,
         };
-        self.write(probe, Some(self.path.sent_packets() as u32), question.len)
+        let left = Came { packets: self.path.sent_packets() as u32, marked: 0 };
+        self.write(probe, Some(left), question.len)
     }
 
     /// The answer to a question of `len` bytes, as it is sent: not longer than the question; a
@@ -339,13 +350,14 @@ impl DataPath {
         };
         let has_room = len >= probe::LEN + probe::COUNT_LEN;
         let is_counting = has_room && self.authentic_count(&probe).is_some();
-        self.write(answer, is_counting.then_some(self.received_packets), len)
+        self.write(answer, is_counting.then_some(self.came), len)
     }
 
-    fn write(&self, mut probe: Probe, packets: Option<u32>, len: usize) -> Vec<u8> {
+    fn write(&self, mut probe: Probe, counted: Option<Came>, len: usize) -> Vec<u8> {
         probe.tag = self.key.tag(&probe);
-        probe.count = packets.map(|packets| {
-            let count = Count { packets, tag: 0 };
+        probe.count = counted.map(|Came { packets, marked }| {
+            // As it is read back.
+            let count = Count { packets, marked: marked % probe::MARKED_RANGE, tag: 0 };
             Count { tag: self.key.count_tag(&probe, &count), ..count }
         });
         let mut bytes = Vec::with_capacity(len);
@@ -437,7 +449,8 @@ mod tests {
     #[test]
     fn who_counts_is_told_what_has_come_in_no_more_bytes_than_it_has_sent() {
         let mut path = listening();
-        path.note_received(70);
+        path.note_received(60, false);
+        path.note_received(10, true);
         let question = Question { number: 3, len: 0 };
         let asked = Probe::parse(&path.write_question(ms(1), question)).unwrap();
         assert_eq!(asked.count.map(|count| count.packets), Some(0), "nothing has left");
@@ -446,7 +459,8 @@ mod tests {
         let bytes = answered(asked, len);
         assert_eq!(bytes.len(), len);
         let told = Probe::parse(&bytes).unwrap();
-        assert_eq!(path.authentic_count(&told).map(|count| count.packets), Some(70));
+        let count = path.authentic_count(&told).unwrap();
+        assert_eq!((count.packets, count.marked), (70, 10));
         let shorter = answered(asked, len - 1);
         assert!(shorter.len() < len && Probe::parse(&shorter).unwrap().count.is_none());
         // Who does not count, and who has not written the count, is answered as ever.

@@ -181,10 +181,11 @@ impl Peer {
         self.data.handle_sent(now, sent);
     }
 
-    /// So many packets of a flow have come from it by datagrams.
+    /// So many packets of a flow have come from it by datagrams, with a mark of congestion or
+    /// without.
     #[inline]
-    pub fn note_received(&mut self, packets: usize) {
-        self.data.note_received(packets);
+    pub fn note_received(&mut self, packets: usize, is_marked: bool) {
+        self.data.note_received(packets, is_marked);
     }
 
     /// A packet of a flow may not leave now.

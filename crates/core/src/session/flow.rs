@@ -203,9 +203,14 @@ impl Flow {
         let is_path = way == Way::Data;
         let is_acknowledged = self.end.is_acknowledged();
         let allowed = if is_path { peer.allowance(now, is_acknowledged) } else { usize::MAX };
-        let packet = self.end.poll_packet(&mut shared.flow(now), allowed, told);
-        match &packet {
-            Some(packet) if is_path => peer.note_sent(now, &self.end.sent(packet)),
+        let mut packet = self.end.poll_packet(&mut shared.flow(now), allowed, told);
+        match &mut packet {
+            Some(packet) if is_path => {
+                if peer.data().is_ecn_capable(is_acknowledged) {
+                    packet.set_ecn_capable();
+                }
+                peer.note_sent(now, &self.end.sent(packet));
+            }
             None if told.is_held => peer.await_room(is_acknowledged),
             _ => {}
         }

@@ -2,9 +2,10 @@
 //!
 //! A network that brings a datagram to every member, over the link to each by itself.
 
-use super::World;
+use super::{Datagram, World};
 use crate::NodeId;
 use dacapo_core::{GroupAsk, NetworkEvent};
+use dacapo_link::Ecn;
 use dacapo_transport::{Membership, TrafficClass};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -66,7 +67,8 @@ impl World {
         let members = self.groups.members.iter().filter(|(_, it)| is_for(it));
         let members: Vec<NodeId> = members.map(|(at, _)| *at).collect();
         for member in members {
-            self.cross(node, member, lane, (from, group), bytes.to_vec());
+            let (to, bytes) = (group, bytes.to_vec());
+            self.cross(node, member, lane, Datagram { from, to, bytes, ecn: Ecn::NotEct });
         }
     }
 }

@@ -33,7 +33,7 @@ pub fn trains_arrive_as_the_datagrams_they_are_made_of(make: Make<'_>) {
         let segment_len = longest.min(segment_len);
         let bytes = random_bytes(len as u64, len);
         let lane = TrafficClass::Data;
-        let train = Outgoing { lane, remote: ends.server_addr, bytes: &bytes, segment_len };
+        let train = Outgoing::train(lane, ends.server_addr, &bytes, segment_len);
         ends.client.send_all(&train);
         let expected: Vec<_> = bytes.chunks(segment_len).map(<[u8]>::to_vec).collect();
         assert_eq!(expected.len(), train.datagram_count());
@@ -87,7 +87,8 @@ pub fn an_oversized_datagram_is_too_large(make: Make<'_>) {
     for lane in [TrafficClass::Control, TrafficClass::Data] {
         for (bytes, segment_len) in [(&bytes[..=longest], longest + 1), (&bytes[..], longest + 1)] {
             let remote = ends.server_addr;
-            let result = ends.client.transport.send(&Outgoing { lane, remote, bytes, segment_len });
+            let result =
+                ends.client.transport.send(&Outgoing::train(lane, remote, bytes, segment_len));
             assert!(matches!(result, Err(SendError::TooLarge { .. })), "{result:?}");
         }
         ends.client.send_all(&Outgoing::datagram(lane, ends.server_addr, b"short"));

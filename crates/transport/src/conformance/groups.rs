@@ -47,8 +47,8 @@ impl Members {
     }
 
     fn send(&mut self, bytes: &[u8], segment_len: usize) {
-        let (lane, remote) = (TrafficClass::Data, self.membership.group.into());
-        self.sender.send_all(&Outgoing { lane, remote, bytes, segment_len });
+        let (lane, remote) = (TrafficClass::Data, self.membership.group);
+        self.sender.send_all(&Outgoing::train(lane, remote, bytes, segment_len));
     }
 
     /// Checks that a member gets exactly these, as data of the source.

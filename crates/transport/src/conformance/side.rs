@@ -49,6 +49,7 @@ pub struct Side<T: Transport + ?Sized = dyn Transport> {
     incoming: Vec<Incoming>,
     now: Time,
     writable_count: usize,
+    marked_count: usize,
 }
 
 impl<T: Transport + ?Sized> Side<T> {
@@ -63,6 +64,7 @@ impl<T: Transport + ?Sized> Side<T> {
             incoming: Vec::new(),
             now: Time::ZERO,
             writable_count: 0,
+            marked_count: 0,
         }
     }
 
@@ -81,6 +83,7 @@ impl<T: Transport + ?Sized> Side<T> {
         for Incoming { lane, remote, packet } in self.incoming.drain(..) {
             assert!(packet.time <= now && packet.time > Time::ZERO, "the time of the arrival");
             bytes += packet.payload_len();
+            self.marked_count += if packet.is_marked() { packet.segment_count() } else { 0 };
             for index in 0..packet.segment_count() {
                 let bytes = self.pool.segment(&packet, index).to_vec();
                 self.arrivals.push(Arrival { bytes, remote, by_data: lane == TrafficClass::Data });
@@ -102,6 +105,12 @@ impl<T: Transport + ?Sized> Side<T> {
     #[must_use]
     pub fn writable_count(&self) -> usize {
         self.writable_count
+    }
+
+    /// How many datagrams came with a mark of congestion.
+    #[must_use]
+    pub fn marked_count(&self) -> usize {
+        self.marked_count
     }
 
     /// Lets time pass without a turn.

@@ -236,7 +236,7 @@ pub fn what_was_sent_before_a_close_arrives(net: &dyn StreamNet) {
     );
     let bytes = random_bytes(3, 60_000);
     let (lane, remote) = (TrafficClass::Data, ends.server_addr);
-    ends.client.send_all(&Outgoing { lane, remote, bytes: &bytes, segment_len: 1_000 });
+    ends.client.send_all(&Outgoing::train(lane, remote, &bytes, 1_000));
     ends.client.transport.close_stream(ends.server_addr);
     let late = ends.client.transport.send(&Outgoing::datagram(lane, remote, b"late"));
     assert!(matches!(late, Err(SendError::Closed)), "{late:?}");
@@ -321,7 +321,7 @@ pub fn a_full_queue_loses_nothing_and_keeps_the_order(net_small: &dyn StreamNet)
         let bytes = random_bytes(random.next_u64(), len);
         sent.extend(bytes.chunks(segment_len).map(<[u8]>::to_vec));
         let remote = ends.server_addr;
-        let mut rest = Outgoing { lane: TrafficClass::Data, remote, bytes: &bytes, segment_len };
+        let mut rest = Outgoing::train(TrafficClass::Data, remote, &bytes, segment_len);
         while let Sent::Blocked { bytes_taken } = ends.client.transport.send(&rest).expect("open") {
             assert!(bytes_taken.is_multiple_of(segment_len), "whole datagrams");
             rest.bytes = &rest.bytes[bytes_taken..];

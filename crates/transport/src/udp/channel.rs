@@ -3,8 +3,12 @@
 //! ```text
 //!   not connected             recvmsg: who it is from, trains
 //!   connected   not drained   recvmsg: some came before it was connected
-//!               drained       recv, without GRO, until trains come; then recvmsg for good
+//!               drained       recv, without GRO, and each 16th time recvmsg, until trains or
+//!                             packets that can be marked come; then recvmsg for good
 //! ```
+//!
+//! A mark of congestion (ECN) is told by recvmsg only, and the one time in 16 shows whether the
+//! other end sends what can be marked.
 //!
 //! Invariant: a train is never read by `recv`, which would join its datagrams.
 
@@ -13,6 +17,9 @@ use dacapo_io::ReadPrediction;
 use dacapo_sys::poll::Interest;
 use dacapo_sys::udp::{Recv, RecvError, Socket};
 use std::net::SocketAddr;
+
+/// How often what is read is looked at for whether it can be marked.
+const LOOK_EVERY: u8 = 16;
 
 /// A socket and what is known about it.
 #[derive(Debug)]
@@ -29,6 +36,8 @@ pub(super) struct Channel {
     /// It is connected, and trains come as the datagrams they are made of: the lean way to read.
     is_lean: bool,
     takes_trains: bool,
+    /// How often it was read so since it was looked for marks.
+    unlooked: u8,
     /// The one source of a membership whose datagrams are handed up.
     source: Option<SocketAddr>,
     pub(super) wants_write: bool,
@@ -47,6 +56,7 @@ impl Channel {
             is_drained: false,
             is_lean: false,
             takes_trains: false,
+            unlooked: 0,
             source: None,
             wants_write,
         }
@@ -64,20 +74,39 @@ impl Channel {
     }
 
     /// Receives what is next.
-    pub(super) fn recv(&self, into: &mut [u8]) -> Result<Recv, RecvError> {
+    pub(super) fn recv(&mut self, into: &mut [u8]) -> Result<Recv, RecvError> {
         match self.remote {
-            Some(remote) if self.is_lean && self.is_drained => {
-                self.socket.recv_from_peer(into, remote)
-            }
+            Some(remote) if self.is_lean && self.is_drained => self.recv_lean(into, remote),
             _ => self.socket.recv(into),
+        }
+    }
+
+    fn recv_lean(&mut self, into: &mut [u8], remote: SocketAddr) -> Result<Recv, RecvError> {
+        if self.unlooked < LOOK_EVERY - 1 {
+            let recv = self.socket.recv_from_peer(into, remote)?;
+            self.unlooked += 1;
+            return Ok(recv);
+        }
+        let recv = self.socket.recv(into)?;
+        self.unlooked = 0;
+        if recv.ecn.is_some() {
+            self.read_all();
+        }
+        Ok(recv)
+    }
+
+    /// From now on everything is told of what comes.
+    fn read_all(&mut self) {
+        self.is_lean = false;
+        if self.takes_trains {
+            self.socket.enable_gro();
         }
     }
 
     /// Where datagrams come in trains they are to come as such from now on.
     pub(super) fn expect_trains(&mut self) {
         if self.is_lean && self.takes_trains && self.prediction.sees_trains() {
-            self.is_lean = false;
-            self.socket.enable_gro();
+            self.read_all();
         }
     }
 

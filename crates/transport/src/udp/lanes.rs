@@ -193,7 +193,9 @@ impl Udp {
     ) -> io::Result<Socket> {
         let config = self.config.socket(reuse);
         let gro = config.gro && remote.ip().is_multicast();
-        let socket = Socket::bind(local, &dacapo_sys::udp::Config { gro, ..config })?;
+        // What comes from a group says nothing about the way to one peer.
+        let marks = !remote.ip().is_multicast();
+        let socket = Socket::bind(local, &dacapo_sys::udp::Config { gro, marks, ..config })?;
         if remote.ip().is_multicast() {
             let interface = self.prepare_delivery(&socket, local.ip())?;
             socket.connect(scoped(remote, interface))?;

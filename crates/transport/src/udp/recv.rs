@@ -26,7 +26,7 @@ use crate::{
 };
 use dacapo_base::{Address, Time};
 use dacapo_packet::{Packet, Pool, TRAIN_BYTES_MAX};
-use dacapo_sys::udp::{Recv, RecvError};
+use dacapo_sys::udp::{Ecn, Recv, RecvError};
 use std::collections::VecDeque;
 
 /// The sockets of one lane that may have something to read.
@@ -142,6 +142,9 @@ impl<'a> Reading<'a> {
         let mut packet = self.pool.cut(&mut self.arrival, recv.len, segment);
         packet.set_unit_ends(true, true);
         packet.time = self.now;
+        if recv.ecn == Some(Ecn::Ce) {
+            packet.set_marked();
+        }
         Read::Arrived(Incoming { lane: self.lane, remote: recv.from.into(), packet }, goes_on)
     }
 }

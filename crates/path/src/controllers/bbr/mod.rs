@@ -27,7 +27,7 @@ mod tests;
 
 use super::first::{MSS_MIN, PACKETS_FIRST, known_before};
 use crate::controller::{
-    Controller, ControllerCx, ControllerEntry, ControllerSpec, Delivered, Lost, Prior, Sent,
+    Controller, ControllerCx, ControllerEntry, ControllerSpec, Delivered, Lost, Marked, Prior, Sent,
 };
 use dacapo_base::Time;
 use hearing::Hearing;
@@ -359,10 +359,14 @@ impl Controller for Bbr {
         }
     }
 
-    fn on_marked(&mut self, cx: &ControllerCx, packets: u64) {
-        if packets > 0 && self.phase == Phase::Up {
+    fn on_marked(&mut self, cx: &ControllerCx, marked: &Marked) {
+        if marked.packets > 0 && self.phase == Phase::Up {
             self.yield_to_others(cx.now, cx.in_flight_bytes);
         }
+    }
+
+    fn hears_marks(&self) -> bool {
+        true
     }
 
     fn on_idle(&mut self, cx: &ControllerCx) {

@@ -145,7 +145,7 @@ fn hostile_numbers_do_not_panic() {
         rig.it.on_delivered(&rig.cx(true), &delivered);
         let lost = Lost { packets: bytes, bytes, sent_at: None, is_silence: false };
         rig.it.on_lost(&rig.cx(true), &lost);
-        rig.it.on_marked(&rig.cx(true), bytes);
+        rig.it.on_marked(&rig.cx(true), &Marked { packets: bytes, left_after: None });
         assert!(rig.it.window() > 0 && rig.it.rate_bps().is_some_and(|rate| rate > 0));
         rig.in_flight = 0;
     }

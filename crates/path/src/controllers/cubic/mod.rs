@@ -24,7 +24,8 @@ mod tests;
 
 use super::first::{MSS_MIN, PACKETS_FIRST, known_before};
 use crate::controller::{
-    Controller, ControllerCx, ControllerEntry, ControllerSpec, Delivered, Leads, Lost, Prior, Sent,
+    Controller, ControllerCx, ControllerEntry, ControllerSpec, Delivered, Leads, Lost, Marked,
+    Prior, Sent,
 };
 use curve::Curve;
 use dacapo_base::Time;
@@ -35,8 +36,12 @@ use std::time::Duration;
 /// The smallest window, in packets (RFC 9002, section 7.2).
 const PACKETS_MIN: u64 = 2;
 
-/// What is left of a window after a loss, in tenths (RFC 9438, section 4.6).
-const LEFT_TENTHS: u64 = 7;
+/// What is left of a window after a loss, in twentieths (RFC 9438, section 4.6).
+const LEFT_LOST: u64 = 14;
+
+/// And after a mark: who marks keeps a short queue, which more would leave empty (RFC 8511,
+/// section 3).
+const LEFT_MARKED: u64 = 17;
 
 /// What is known of it.
 pub static SPEC: ControllerSpec = ControllerSpec {
@@ -153,8 +158,9 @@ impl Cubic {
         }
     }
 
-    /// Makes the window smaller: it was too large for the path, with `flight` bytes in flight.
-    fn yield_to_others(&mut self, cx: &ControllerCx, flight: u64, packets: u64) {
+    /// Makes the window smaller, to so many of 20 parts: it was too large for the path, with
+    /// `flight` bytes in flight.
+    fn yield_to_others(&mut self, cx: &ControllerCx, flight: u64, packets: u64, left: u64) {
         self.before = Some(Before {
             window: self.window,
             threshold: self.threshold,
@@ -165,7 +171,7 @@ impl Cubic {
         });
         let prior = self.window;
         self.remember_plateau();
-        self.window = (prior / 10 * LEFT_TENTHS).max(self.window_min());
+        self.window = (prior / 20 * left).max(self.window_min());
         self.threshold = self.window;
         self.curve = Some(Curve::new(cx.now, (self.window, self.plateau, prior), self.mss));
         self.recovery = Some(Recovery::new(cx.now, flight, cx.in_flight_bytes, self.mss));
@@ -176,12 +182,12 @@ impl Cubic {
     /// section 4.7).
     fn remember_plateau(&mut self) {
         let is_less = self.window < self.plateau;
-        self.plateau = if is_less { self.window / 20 * (10 + LEFT_TENTHS) } else { self.window };
+        self.plateau = if is_less { self.window / 40 * (20 + LEFT_LOST) } else { self.window };
     }
 
     /// Nothing was heard for long: it begins again, and doubles up to where it was.
     fn begin_again(&mut self, now: Time) {
-        self.threshold = (self.window / 10 * LEFT_TENTHS).max(self.window_min());
+        self.threshold = (self.window / 20 * LEFT_LOST).max(self.window_min());
         (self.window, self.plateau) = (self.window_min(), 0);
         (self.curve, self.recovery, self.before) = (None, None, None);
         self.yielded = Some(now);
@@ -239,15 +245,16 @@ impl Controller for Cubic {
         }
         if self.is_news(lost.sent_at.unwrap_or(self.about(cx.now))) {
             let flight = cx.in_flight_bytes.saturating_add(lost.bytes);
-            self.yield_to_others(cx, flight, lost.packets);
+            self.yield_to_others(cx, flight, lost.packets, LEFT_LOST);
         } else if let Some(before) = &mut self.before {
             before.lost = before.lost.saturating_add(lost.packets);
         }
     }
 
-    fn on_marked(&mut self, cx: &ControllerCx, packets: u64) {
-        if packets > 0 && self.is_news(self.about(cx.now)) {
-            self.yield_to_others(cx, cx.in_flight_bytes, u64::MAX);
+    fn on_marked(&mut self, cx: &ControllerCx, marked: &Marked) {
+        let left = marked.left_after.unwrap_or(self.about(cx.now));
+        if marked.packets > 0 && self.is_news(left) {
+            self.yield_to_others(cx, cx.in_flight_bytes, u64::MAX, LEFT_MARKED);
         }
     }
 
@@ -265,6 +272,10 @@ impl Controller for Cubic {
             (before.threshold, before.plateau, before.curve);
         self.curve.iter_mut().for_each(|curve| curve.pause(took));
         (self.recovery, self.before) = (None, None);
+    }
+
+    fn hears_marks(&self) -> bool {
+        true
     }
 
     fn on_idle(&mut self, _: &ControllerCx) {

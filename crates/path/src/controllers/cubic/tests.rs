@@ -191,14 +191,22 @@ fn losses_one_after_the_other_leave_two_packets() {
 }
 
 #[test]
-fn marks_are_losses_once_in_a_round_trip() {
+fn marks_make_it_smaller_once_in_a_round_trip_and_by_less_than_losses() {
     let mut rig = Rig::new();
     rig.rounds(3, true);
     let before = rig.it.window;
     for _ in 0..5 {
-        rig.it.on_marked(&rig.cx(before, true), 3);
+        rig.it.on_marked(&rig.cx(before, true), &Marked { packets: 3, left_after: None });
     }
-    assert_eq!(rig.it.window, before / 10 * 7);
+    assert_eq!(rig.it.window, before / 20 * 17);
+    // Some of these may have left before.
+    let left_after = Some(rig.now);
+    rig.now += RTT;
+    rig.it.on_marked(&rig.cx(before, true), &Marked { packets: 3, left_after });
+    assert_eq!(rig.it.window, before / 20 * 17);
+    let left_after = Some(rig.now);
+    rig.it.on_marked(&rig.cx(before, true), &Marked { packets: 3, left_after });
+    assert_eq!(rig.it.window, before / 20 * 17 / 20 * 17);
 }
 
 #[test]
