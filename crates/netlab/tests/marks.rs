@@ -63,8 +63,10 @@ fn measure(controller: ControllerEntry, modules: &[&str], every: Duration, text:
     let (here, there) = lab.ledgers(&joined, 0, ms(20_000));
     assert!(here.closes() && there.closes(), "{here:?} {there:?}");
     println!(
-        "{name}, {text}: {:.3} of the link, {:.3} % dropped, {} marked, {} heard of, RTT {:?}",
+        "{name}, {text}: {:.3} of the link, {} dropped in the beginning, {:.3} % later, {} marked, \
+         {} heard of, RTT {:?}",
         measured.share,
+        link.dropped(),
         measured.dropped * 100.0,
         measured.marked,
         measured.heard,

@@ -9,11 +9,21 @@
 //! While it is tested it is set. A hop that clears the bits does no harm: no mark comes, and the
 //! controller goes by losses.
 //!
+//! How often it is asked what was marked depends on what leaves, see [`Marks::handle_left`].
+//!
 //! Source: RFC 9000, section 13.4.2 and appendix A.4, by what probes count (see
 //! [`crate::counting`]) instead of what each acknowledgement does.
 
+use std::time::Duration;
+
 /// So many packets decide.
 const TESTED: u64 = 10;
+
+/// A question for so many packets is hardly noticed beside them.
+const MANY: u64 = 16;
+
+/// It is asked no more often.
+const EVERY_MIN: Duration = Duration::from_millis(10);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
@@ -28,8 +38,8 @@ enum State {
 pub(crate) struct Marks {
     /// The controller yields to marks.
     is_heard: bool,
-    /// What can be marked has left since it was asked what was.
-    is_to_be_asked: bool,
+    /// How many that can be marked have left since it was asked what was.
+    unasked: u64,
     state: State,
     /// Of those that said so: how many have left, and come, and came with a mark.
     sent: u64,
@@ -49,14 +59,24 @@ impl Marks {
         self.is_heard && self.state != State::NotSet
     }
 
-    /// What can be marked has left; whether it is the first since it was asked what was.
-    pub fn handle_left(&mut self) -> bool {
-        !std::mem::replace(&mut self.is_to_be_asked, true)
+    /// So many that can be marked have left: within what time it is to be asked what was, where
+    /// that is not known yet. After the first it is a round trip, and after [`MANY`] a quarter of
+    /// it, by which a window that doubles has not grown far.
+    pub fn handle_left(&mut self, packets: u64, rtt: Duration) -> Option<Duration> {
+        let before = self.unasked;
+        self.unasked = before.saturating_add(packets);
+        let wait = match before {
+            MANY.. => return None,
+            _ if self.unasked >= MANY => rtt / 4,
+            0 => rtt,
+            _ => return None,
+        };
+        Some(wait.max(EVERY_MIN))
     }
 
     /// It is asked what was marked.
     pub fn handle_asked(&mut self) {
-        self.is_to_be_asked = false;
+        self.unasked = 0;
     }
 
     /// Of so many packets, each of which said so, so many have come, so many of them with a mark.
@@ -96,12 +116,17 @@ mod tests {
     }
 
     #[test]
-    fn it_is_asked_once_after_what_can_be_marked() {
+    fn it_is_asked_after_what_can_be_marked_and_sooner_after_much() {
         assert!(!Marks::default().may_be_set(), "nobody would yield");
-        let mut it = Marks::new(true);
-        assert_eq!([it.handle_left(), it.handle_left()], [true, false]);
+        let (mut it, ms) = (Marks::new(true), Duration::from_millis);
+        assert_eq!(it.handle_left(1, ms(80)), Some(ms(80)));
+        assert_eq!(it.handle_left(14, ms(80)), None);
+        assert_eq!(it.handle_left(1, ms(80)), Some(ms(20)), "sixteen");
+        assert_eq!(it.handle_left(1_000, ms(80)), None);
         it.handle_asked();
-        assert!(it.handle_left());
+        assert_eq!(it.handle_left(45, ms(80)), Some(ms(20)), "a train");
+        it.handle_asked();
+        assert_eq!(it.handle_left(1, ms(1)), Some(EVERY_MIN));
     }
 
     #[test]

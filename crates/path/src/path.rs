@@ -36,9 +36,6 @@ pub const IDLE_AFTER: Duration = Duration::from_secs(1);
 /// for three round trips: as Linux has it, where RFC 6298, section 2.4, waits for a second.
 pub const SILENT_AFTER_MIN: Duration = Duration::from_millis(200);
 
-/// How often it is asked at most what was marked.
-const MARKS_EVERY_MIN: Duration = Duration::from_millis(10);
-
 /// What an answer to a probe has shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Heard {
@@ -292,8 +289,8 @@ impl Path {
         self.sent = Some(now);
         if self.is_ecn_capable(true) {
             self.counting.handle_capable(sent.packets);
-            if self.marks.handle_left() {
-                let wait = self.rtt().unwrap_or_default().max(MARKS_EVERY_MIN);
+            let rtt = self.rtt().unwrap_or_default();
+            if let Some(wait) = self.marks.handle_left(sent.packets, rtt) {
                 self.prober.iter_mut().for_each(|prober| prober.ask_within(now, wait));
                 self.is_due_earlier = true;
             }
