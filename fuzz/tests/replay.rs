@@ -17,7 +17,7 @@ use std::sync::Once;
 const MUTATIONS: u64 = 2_000;
 
 /// Bounds of what is kept in the tree.
-const FILES_MAX: usize = 40;
+const FILES_MAX: usize = 48;
 const CORPORA_BYTES_MAX: u64 = 2 << 20;
 
 /// Where an input that fails for the first time is put.

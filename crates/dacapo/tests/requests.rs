@@ -148,9 +148,14 @@ fn what_asks_for_no_packet_twice_gets_dedup_and_with_order_sequence() {
 
 /// The graph of a flow whose session file names this module, or why there is none.
 fn planned(module: &str, attributes: &str) -> Result<String, String> {
+    planned_graph(&format!("\"{module}\""), attributes)
+}
+
+/// The same of a graph as a session file writes it.
+fn planned_graph(graph: &str, attributes: &str) -> Result<String, String> {
     let text = format!(
         "[session]\nname = \"s\"\n[[flow]]\nname = \"data\"\nfrom = \"creator\"\n\
-         source = {{ raw = true }}\nunit_max = \"200 B\"\ngraph = [\"{module}\"]\n\
+         source = {{ raw = true }}\nunit_max = \"200 B\"\ngraph = [{graph}]\n\
          transport = \"udp\"\n[flow.attributes]\nframe_rate = \"50 /s\"\n{attributes}\n"
     );
     let plan = Plan::parse(&text, "s", &Assumptions::default());
@@ -171,6 +176,21 @@ fn the_sum_that_udp_has_does_not_count_as_integrity_where_it_is_named() {
     assert_eq!(planned("xxh3", checked), Ok("xxh3 ! udp".to_owned()));
     let refused = planned("sum16", checked).unwrap_err();
     assert!(refused.contains("integrity"), "{refused}");
+}
+
+#[test]
+fn bursts_by_name_count_with_their_rate() {
+    let asked = "throughput = { min = \"70 kbit/s\" }";
+    let limited = |rate: &str| {
+        let burst = format!("{{ module = \"rate-burst\", rate = \"{rate}\", burst = \"3 kB\" }}");
+        planned_graph(&burst, asked)
+    };
+    assert_eq!(planned("rate-burst", asked), Ok("rate-burst ! udp".to_owned()));
+    assert_eq!(limited("11 kB"), Ok("rate-burst ! udp".to_owned()));
+    let refused = limited("8 kB").unwrap_err();
+    assert!(refused.contains("throughput"), "{refused}");
+    let refused = limited("8 kbit/s").unwrap_err();
+    assert!(refused.contains("rate"), "{refused}");
 }
 
 /// What becomes of a flow over `quic` with this graph that asks for so much confidentiality.

@@ -4,6 +4,7 @@
 //!   compression/   lz4, zstd  units in fewer bytes
 //!   segmentation/  segment    units <-> packets of the path's size
 //!   timeliness/    use-by     what is too old is not handed over
+//!   rate/          rate-burst bytes leave in bursts, with pauses between them
 //!   ordering/      sequence   order, duplicates and loss of packets
 //!   duplicates/    dedup      each packet once, as they come
 //!   retransmission/ arq-nak   what is missing is asked for, while it can come in time
@@ -28,6 +29,7 @@ pub mod duplicates;
 pub mod integrity;
 pub mod ordering;
 pub mod parity;
+pub mod rate;
 pub mod redundancy;
 pub mod retransmission;
 pub mod segmentation;
@@ -67,5 +69,6 @@ pub fn entries() -> Vec<Entry> {
         parity::xor::ENTRY,
         compression::lz4::ENTRY,
         compression::zstd::ENTRY,
+        rate::burst::ENTRY,
     ]
 }

@@ -91,3 +91,14 @@ fn zstd_keeps_it_at_its_highest_level_and_with_trusted_units() {
     params.set(1, 1);
     suite(&Subject { entry: dacapo_modules::compression::zstd::ENTRY, params });
 }
+
+/// What the suite sends without any time passing has room: some of it waits.
+#[test]
+fn rate_burst_keeps_it_also_with_a_limit() {
+    for (rate, burst) in [(20_000_000, 40_000), (4_000_000_000, 16_000_000)] {
+        let mut params = Params::new();
+        params.set(0, rate);
+        params.set(1, burst);
+        suite(&Subject { entry: dacapo_modules::rate::burst::ENTRY, params });
+    }
+}

@@ -11,13 +11,14 @@ use dacapo_lift::Runner;
 use dacapo_lift::conformance::End;
 use std::time::Duration;
 
-const GRAPHS: [&[Place<'static>]; 11] = [
+const GRAPHS: [&[Place<'static>]; 12] = [
     &[],
     &[("segment", &[])],
     &[("dedup", &[])],
     &[("segment", &[]), ("dedup", &[]), ("repeat", &[])],
     &[("sequence", &[])],
     &[("use-by", &[]), ("sequence", &[])],
+    &[("rate-burst", &[(0, 10_000_000)]), ("segment", &[])],
     &[("segment", &[]), ("sequence", &[]), ("checksum", &[])],
     &[("segment", &[]), ("sequence", &[]), ("repeat", &[]), ("checksum", &[])],
     &[("segment", &[]), ("sequence", &[]), ("arq-nak", &[]), ("checksum", &[])],

@@ -9,7 +9,7 @@ use dacapo_packet::Layout;
 use std::time::Duration;
 
 /// The graphs that are tried, from the application down.
-pub(super) const GRAPHS: [&[&str]; 34] = [
+pub(super) const GRAPHS: [&[&str]; 36] = [
     &[],
     &["segment"],
     &["sequence"],
@@ -44,6 +44,8 @@ pub(super) const GRAPHS: [&[&str]; 34] = [
     &["use-by", "lz4", "segment", "checksum"],
     &["zstd"],
     &["latest", "zstd", "segment"],
+    &["rate-burst"],
+    &["use-by", "rate-burst", "segment", "arq-sr"],
 ];
 
 /// Behind the name of a module that is to hand packets over in order.
