@@ -193,6 +193,15 @@ fn bursts_by_name_count_with_their_rate() {
     assert!(refused.contains("rate"), "{refused}");
 }
 
+#[test]
+fn packets_are_interleaved_only_by_name_and_not_where_order_is_asked_for() {
+    assert_eq!(planned("interleave", ""), Ok("interleave ! udp".to_owned()));
+    let refused = planned("interleave", "order = \"ordered\"").unwrap_err();
+    assert!(refused.contains("order"), "{refused}");
+    let refused = planned("interleave", "delay = \"100 ms\"").unwrap_err();
+    assert!(refused.contains("delay"), "{refused}");
+}
+
 /// What becomes of a flow over `quic` with this graph that asks for so much confidentiality.
 fn planned_of_secrets(graph: &str, asked: &str) -> Result<String, String> {
     let text = format!(

@@ -93,7 +93,7 @@ fn perfect_wire_gives_back_every_unit(subject: &Subject, seed: u64) {
     for number in 0..200 {
         let sent = unit(number, subject, &mut random);
         let segments = a.layout.segments_for(sent.len());
-        let datagrams = a.send(&sent);
+        let datagrams = a.send_whole(&sent);
         let wire: usize = datagrams.iter().map(Vec::len).sum();
         let most = sent.len() + segments * usize::from(spec.head + spec.tail);
         let may_be_less = spec.stratum == Stratum::Compress;
@@ -278,7 +278,7 @@ fn flush_gives_every_view_back_and_leaves_the_module_usable(subject: &Subject, s
         end.with(|runner, around| runner.flush(around));
         assert_eq!(end.pool.live_views(), 0, "rule 8: views kept, seed {seed}");
     }
-    assert!(!a.send(b"again...").is_empty(), "rule 8: not usable after flush, seed {seed}");
+    assert!(!a.send_whole(b"again...").is_empty(), "rule 8: not usable after flush, seed {seed}");
     a.finish("sender", seed);
     b.finish("receiver", seed);
 }

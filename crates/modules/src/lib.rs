@@ -14,6 +14,7 @@
 //!   parity/        fec-rs     a few packets more for every block, from which lost ones follow
 //!                   fec-rlc    the same of those that were sent last, over and over
 //!                   fec-xor    the same of rows and columns, one packet of each
+//!   interleaving/  interleave  another order, in which runs of losses take no neighbours
 //!   integrity/     checksum   CRC-32C over what the modules above made
 //!                  xxh3       a hash of 64 bits over it
 //!                  sum16      the sum of the Internet protocols over it
@@ -27,6 +28,7 @@
 pub mod compression;
 pub mod duplicates;
 pub mod integrity;
+pub mod interleaving;
 pub mod ordering;
 pub mod parity;
 pub mod rate;
@@ -69,6 +71,7 @@ pub fn entries() -> Vec<Entry> {
         parity::xor::ENTRY,
         compression::lz4::ENTRY,
         compression::zstd::ENTRY,
+        interleaving::interleave::ENTRY,
         rate::burst::ENTRY,
     ]
 }

@@ -72,6 +72,17 @@ fn fec_xor_keeps_it_also_with_grids_of_any_shape() {
     }
 }
 
+/// Where a block ends before a second packet comes, how many it may have changes nothing, which the
+/// suite refuses.
+#[test]
+fn interleave_keeps_it_also_with_blocks_of_any_size() {
+    for (depth, hold) in [(2, 500_000_000), (64, 10_000_000), (64, 500_000_000), (7, 20_000_000)] {
+        let mut params = Params::new();
+        [depth, hold].into_iter().zip(0..).for_each(|(value, at)| params.set(at, value));
+        suite(&Subject { entry: dacapo_modules::interleaving::interleave::ENTRY, params });
+    }
+}
+
 #[test]
 fn arq_nak_keeps_it_in_order_and_not_with_short_and_long_deadlines() {
     for deadline in [1_000_000, 9_000_000, 50_000_000, 10_000_000_000] {

@@ -130,6 +130,29 @@ fn nothing_is_allocated_for_packets_trains_and_units_of_several_trains() {
 }
 
 #[test]
+fn nothing_is_allocated_where_packets_wait_for_others_of_their_block() {
+    for len in [64, 40_000] {
+        let mut a = end(&[("segment", &[]), ("interleave", &[(0, 40)])], 200_000);
+        let unit = vec![7; len];
+        let mut left = 0;
+        let mut run = || {
+            for _ in 0..2_000 {
+                feed_chain(&mut a, &unit);
+                a.now += Duration::from_micros(900);
+                a.fire();
+                let End { runner, pool, .. } = &mut a;
+                left += runner.take_down().drain().map(|packet| pool.free(packet)).count();
+            }
+        };
+        run();
+        let ((), used) = dacapo_heap::measure(run);
+        assert_eq!(used.allocated_bytes, 0, "units of {len} bytes");
+        assert!(left + 80 > 4_000 * len.div_ceil(1_439), "{left} packets");
+        a.flush();
+    }
+}
+
+#[test]
 fn thousands_of_packets_that_waited_for_one_all_go_up() {
     let mut a = end(&[("sequence", &[])], 200);
     let mut b = end(&[("sequence", &[])], 200);

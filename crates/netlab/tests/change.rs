@@ -82,6 +82,32 @@ fn every_graph_follows_every_other_without_a_gap() {
 }
 
 #[test]
+fn what_waits_to_be_interleaved_leaves_before_a_change_and_at_the_end() {
+    let graphs: [&[&str]; 3] =
+        [&["interleave"], &["segment", "interleave", "checksum"], &["checksum"]];
+    for seed in 0..30 {
+        let mut random = Random::from_number(seed);
+        let mut lab = Lab::new("delay=20ms");
+        lab.pattern = pattern(1_200);
+        let joined = lab.start(vec![offer("flow", graphs[seed as usize % 2])]);
+        let creator = (lab.creator, joined.there);
+        for to in [1, 0, 2, 1] {
+            lab.run(ms(180 + random.below(100)));
+            change(&mut lab, creator, 0, graphs[to]);
+        }
+        let (here, there) = lab.ledgers(&joined, 0, ms(10_000));
+        assert!(here.closes() && there.closes(), "seed {seed}: {here:?} {there:?}");
+        let whole = (1_200, 1_200, 0);
+        assert_eq!((here.sent, here.delivered, here.duplicates), whole, "seed {seed}: {here:?}");
+        assert_eq!((there.sent, there.delivered, there.unknown), whole, "seed {seed}");
+        let mut numbers = joined.seen[0].as_ref().unwrap().record().numbers.clone();
+        assert!(!numbers.is_sorted(), "seed {seed}: nothing was interleaved");
+        numbers.sort_unstable();
+        assert_eq!(numbers, (0..1_200).collect::<Vec<_>>(), "seed {seed}");
+    }
+}
+
+#[test]
 fn a_flow_that_loses_nothing_changes_among_such_graphs_and_to_no_other() {
     let kept: [&[&str]; 2] = [&["segment", "arq-sr", "checksum"], &["arq-sr"]];
     let mut lab = Lab::new("delay=20ms,loss=10%");

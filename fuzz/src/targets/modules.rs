@@ -39,7 +39,7 @@ pub(super) const GRAPHS: [&[&str]; 36] = [
     &["latest"],
     &["latest", "segment", "repeat", "checksum"],
     &["fec-xor"],
-    &["segment", "sequence", "fec-xor", "checksum"],
+    &["segment", "sequence", "fec-xor", "interleave", "checksum"],
     &["lz4"],
     &["use-by", "lz4", "segment", "checksum"],
     &["zstd"],
@@ -197,8 +197,14 @@ pub fn up_seeds() -> Vec<Vec<u8>> {
         let mut sender = end(names);
         let mut script = vec![number as u8];
         for len in [20, 60, 330] {
-            sender.feed(&vec![len as u8; len]);
-            for datagram in sender.wire() {
+            let is_fed = sender.feed(&vec![len as u8; len]);
+            let mut wire = sender.wire();
+            if is_fed && wire.is_empty() {
+                // It waits for others.
+                sender.with(Runner::drain);
+                wire = sender.wire();
+            }
+            for datagram in wire {
                 script.extend_from_slice(&[0, datagram.len() as u8]);
                 script.extend_from_slice(&datagram);
             }

@@ -5,6 +5,7 @@
 //! ```
 
 use super::{DATAGRAM_LEN, PATH_HEAD, SETTLE, Subject, UNIT_LEN_MAX};
+use crate::counters::ModuleCounters;
 use crate::{Catalogue, Context, Graph, Node, Runner};
 use dacapo_base::{Random, Time};
 use dacapo_packet::{Layout, Packet, Pool};
@@ -117,6 +118,17 @@ impl End {
         assert!(self.lay(unit), "room in the pool");
         self.with(Runner::run);
         self.wire()
+    }
+
+    /// The same; what the module keeps on its way down until others come is drained.
+    pub(super) fn send_whole(&mut self, unit: &[u8]) -> Vec<Vec<u8>> {
+        let mut datagrams = self.send(unit);
+        let keeps = |(_, seen): (_, &ModuleCounters)| seen.down.held > seen.down.emitted;
+        if self.runner.modules().any(keeps) {
+            self.with(Runner::drain);
+            datagrams.extend(self.wire());
+        }
+        datagrams
     }
 
     /// What goes to the network, datagram by datagram.
