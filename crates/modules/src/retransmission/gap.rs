@@ -14,16 +14,7 @@ use std::time::Duration;
 pub(super) const REPEATED_MAX: u8 = 2;
 
 /// Hardly time: with less to spare than this, a question could not be repeated so often.
-const REPEATED_SPARE: Duration = Duration::from_millis(8);
-
-/// Nor where it is fewer runs of losses, for one would take all of them.
-const REPEATED_RUNS: u32 = 3;
-
-/// How much is to be spare behind a question, so that it can be repeated instead of one before it,
-/// where a run of losses goes on for so long after its first.
-pub(super) fn spare_to_repeat(run: Duration) -> Duration {
-    REPEATED_SPARE.max(run.saturating_mul(REPEATED_RUNS))
-}
+pub(super) const REPEATED_SPARE: Duration = Duration::from_millis(8);
 
 /// It is repeated so much later: more than most runs of losses take, and not at once.
 const APART_MAX: Duration = Duration::from_millis(15);
@@ -42,17 +33,6 @@ pub(super) fn repeated(mut spare: Duration) -> impl Iterator<Item = Duration> {
         spare -= apart;
         Some(apart)
     })
-}
-
-/// How long an answer takes.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct AnswerTakes {
-    /// As a rule.
-    pub mean: Duration,
-    /// After so long it is overdue.
-    pub wait: Duration,
-    /// See [`spare_to_repeat`].
-    pub spare: Duration,
 }
 
 /// Packets that follow each other and are missing.
@@ -123,8 +103,7 @@ impl Gap {
     ///   asked 1   1   1        2 |                 last_by: an answer to 2 comes in time, and
     ///         |-- wait ------->| |-- answer -->|   to one after it does not
     /// ```
-    pub fn ask(&mut self, ranges: &mut Vec<Range>, now: Time, takes: &AnswerTakes) {
-        let comes = now + takes.mean;
+    pub fn ask(&mut self, ranges: &mut Vec<Range>, now: Time, comes: Time, wait: Duration) {
         let too_late = self.too_late(comes);
         if too_late == self.count || self.attempts == ATTEMPTS_MAX {
             self.ask = None;
@@ -139,28 +118,29 @@ impl Gap {
             self.asked_first = now;
         }
         if self.overdue <= now {
-            (self.overdue, self.repeated) = (now + takes.wait, 0);
+            (self.overdue, self.repeated) = (now + wait, 0);
         } else {
             self.repeated += 1;
         }
-        self.ask = Some(self.next(now, takes));
+        self.ask = Some(self.next(now, comes));
         // There are no more than can be missing, which 16 bits count.
         let (first, count) = ((self.first + too_late) as u32, (self.count - too_late) as u16);
         ranges.push(Range { first, count, attempt: self.attempts });
     }
 
-    /// They were asked for then, before it was seen that they are missing.
-    pub fn note_asked(&mut self, at: Time, takes: &AnswerTakes) {
+    /// They were asked for then, before it was seen that they are missing; an answer takes so long,
+    /// and is overdue after `wait`.
+    pub fn note_asked(&mut self, at: Time, answer: Duration, wait: Duration) {
         self.attempts = 1;
         (self.asked_first, self.asked_last) = (at, at);
-        (self.overdue, self.repeated) = (at + takes.wait, 0);
-        self.ask = Some(self.next(at, takes).max(self.seen));
+        (self.overdue, self.repeated) = (at + wait, 0);
+        self.ask = Some(self.next(at, at + answer).max(self.seen));
     }
 
-    /// When it is asked for again after a question that leaves now.
-    fn next(&self, now: Time, takes: &AnswerTakes) -> Time {
-        let (last_by, comes) = (self.last_by(), now + takes.mean);
-        let is_time = self.overdue + takes.mean + takes.spare <= last_by;
+    /// When it is asked for again after a question that leaves now and is answered then.
+    fn next(&self, now: Time, comes: Time) -> Time {
+        let last_by = self.last_by();
+        let is_time = self.overdue + comes.since(now) + REPEATED_SPARE <= last_by;
         if is_time || self.repeated == REPEATED_MAX {
             return self.overdue;
         }

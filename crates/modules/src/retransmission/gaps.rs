@@ -14,7 +14,7 @@
 //! one that comes adds a gap, however many are missing, and one for each question that was asked
 //! before; each is answered for once: it is found, or given up.
 
-use super::gap::{AnswerTakes, Gap, spare_to_repeat};
+use super::gap::Gap;
 use super::given_up::GivenUp;
 use super::round_trip::RoundTrip;
 use dacapo_base::{Time, earlier};
@@ -52,8 +52,6 @@ pub(crate) struct Gaps {
     answered: Option<Time>,
     /// How far packets overtook each other lately.
     overtaken: Duration,
-    /// How long runs of losses went on after their first lately, on average.
-    run: Duration,
     /// When something was asked for last.
     asking: Option<Time>,
     /// When the first is to be looked at.
@@ -111,25 +109,12 @@ impl Gaps {
             repeated: 0,
         };
         if let Some(at) = asked {
-            gap.note_asked(at, &self.answer_takes(Duration::ZERO));
+            gap.note_asked(at, self.round_trip.mean(), self.round_trip.wait(Duration::ZERO));
         }
         self.gaps.push_back(gap);
         self.missing += count;
         let next = self.soonest(gap.ask);
         self.due = earlier(self.due, earlier(next, Some(by)));
-    }
-
-    fn answer_takes(&self, unknown: Duration) -> AnswerTakes {
-        AnswerTakes {
-            mean: self.round_trip.mean(),
-            wait: self.round_trip.wait(unknown),
-            spare: spare_to_repeat(self.run),
-        }
-    }
-
-    /// A run of losses has gone on for so long after its first.
-    pub fn note_run(&mut self, run: Duration) {
-        self.run = self.run / 8 * 7 + run / 8;
     }
 
     /// When what is to be asked for then can be: askings leave [`ASK_EVERY`] so often.
@@ -200,10 +185,10 @@ impl Gaps {
     /// knows it.
     pub fn look(&mut self, now: Time, unknown: Duration, ranges: &mut Vec<Range>) -> u64 {
         let given_up = self.give_up(now);
-        let takes = self.answer_takes(unknown);
+        let (comes, wait) = (now + self.round_trip.mean(), self.round_trip.wait(unknown));
         if self.soonest(Some(now)) == Some(now) {
             for gap in self.gaps.iter_mut().filter(|gap| gap.ask.is_some_and(|at| at <= now)) {
-                gap.ask(ranges, now, &takes);
+                gap.ask(ranges, now, comes, wait);
             }
         }
         if !ranges.is_empty() {

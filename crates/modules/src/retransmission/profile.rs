@@ -1,9 +1,9 @@
 //! What `arq-nak` does to what is predicted: fewer losses, some of them later.
 
-use super::gap::repeated;
+use super::gap::{REPEATED_SPARE, repeated};
 use super::kept::{BYTES_MAX, TRAINS_MAX};
 use super::nak::{DEADLINE, ORDERED, SPEC};
-use super::tries::{GRAIN, Tries, back, spare_to_repeat};
+use super::tries::{GRAIN, Tries, back};
 use crate::arithmetic::{MILLISECOND, apart_ns, both, part, ratio, unit_bytes, whole_milliseconds};
 use crate::window::WINDOW;
 use dacapo_lift::{Cost, Figures, PPB, Params, Profile, Service, Setting};
@@ -99,7 +99,7 @@ impl Profile for AskedFor {
         let round = back(setting).saturating_mul(2).saturating_add(GRAIN).max(1);
         let seen = setting.path.jitter_ns.saturating_add(apart_ns(setting).min(deadline / 4));
         let asking = deadline.saturating_sub(seen);
-        let rounds = (asking.saturating_sub(spare_to_repeat(setting)) / round).max(1);
+        let rounds = (asking.saturating_sub(REPEATED_SPARE.as_nanos() as u64) / round).max(1);
         let spare = Duration::from_nanos(asking.saturating_sub(rounds.saturating_mul(round)));
         let fails = loss.saturating_mul(2).min(PPB);
         let of = if rounds == 1 { again } else { both(again, fails) };
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn slow_flows_say_how_far_they_are() {
         let sound = internet(500, 500);
-        assert_eq!(AskedFor.packets_milli(&within(200), &sound), 1_018);
+        assert_eq!(AskedFor.packets_milli(&within(200), &sound), 1_008);
         assert_eq!(AskedFor.packets_milli(&within(79), &sound), 2_006);
         assert_eq!(AskedFor.packets_milli(&within(39), &sound), 3_006);
     }

@@ -234,7 +234,6 @@ impl Receiving {
         let long = usual.map_or(silent, |apart| apart * (count + 1));
         let since = self.came.unwrap_or(until).max(until - long);
         let apart = until.since(since) / (count + 1);
-        self.gaps.note_run(apart.saturating_mul(count - 1));
         if from > self.next {
             // Those that were asked for are lost.
             self.silence.end(false);

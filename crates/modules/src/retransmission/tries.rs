@@ -10,7 +10,7 @@
 //! when the run is over, or, where packets come evenly, when none has come for a while: where that
 //! takes longer than what is spare, a try fewer is left.
 
-use super::gap::{self, REPEATED_MAX, repeated};
+use super::gap::{REPEATED_MAX, REPEATED_SPARE, repeated};
 use crate::arithmetic::{
     MILLISECOND, ONE_IN_HUNDRED, apart_ns, both, either, goes_on, packets_per_unit, part, running,
 };
@@ -51,13 +51,6 @@ fn round(setting: &Setting, below: &Service) -> u64 {
     below.figures.delay_ns.saturating_add(back(setting))
 }
 
-/// How much is to be spare behind a try that is repeated instead of one before it.
-pub(super) fn spare_to_repeat(setting: &Setting) -> u64 {
-    let goes_on = setting.path.burst_milli.saturating_sub(1_000);
-    let run = part(apart_ns(setting), goes_on, 1_000);
-    gap::spare_to_repeat(Duration::from_nanos(run)).as_nanos() as u64
-}
-
 /// The chance that a try fails after one that did, of which each fails with this: also where the
 /// same run of losses goes on until then. By the path alone: what is sooner below must not be worse
 /// for it.
@@ -92,8 +85,6 @@ pub(super) struct Tries {
     overtaken: u64,
     apart: u64,
     round: u64,
-    /// How much is to be spare behind a try that is repeated instead of one before it.
-    spare: u64,
     /// How much later than by the next packet one is asked for, where packets come evenly, though
     /// nothing shows that it is missing.
     quiet: Option<u64>,
@@ -111,7 +102,6 @@ impl Tries {
             overtaken: overtaken(below),
             apart: apart_ns(setting),
             round: round(setting, below),
-            spare: spare_to_repeat(setting),
             quiet: quiet(setting, below),
             until_answer: (back(setting).saturating_mul(2).saturating_add(GRAIN))
                 / apart_ns(setting)
@@ -138,7 +128,7 @@ impl Tries {
     fn repeated(&self, deadline: u64) -> (u64, u64) {
         let mut all = self.within(deadline);
         let first = all.next().unwrap_or_default();
-        let others = all.take_while(|spare| *spare >= self.spare);
+        let others = all.take_while(|spare| *spare >= REPEATED_SPARE.as_nanos() as u64);
         others.fold((first, 1), |(_, count), spare| (spare, count + 1))
     }
 
@@ -164,7 +154,7 @@ impl Tries {
     /// The same with answers so much sooner that there is just time to repeat the next try.
     fn sooner(&self, deadline: u64) -> Option<Self> {
         let (_, tries) = self.repeated(deadline);
-        let taken = self.seen(deadline).saturating_add(self.spare);
+        let taken = self.seen(deadline).saturating_add(REPEATED_SPARE.as_nanos() as u64);
         let asked = deadline.checked_sub(taken)?.saturating_add(GRAIN);
         let round = (asked / (tries + 1)).checked_sub(GRAIN)?;
         Some(Self { round, ..*self }).filter(|_| tries < TRIES_MAX)
