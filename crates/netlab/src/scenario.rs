@@ -30,8 +30,8 @@ const NAME: &str = "pattern";
 pub struct Scenario {
     /// What everything random follows from.
     pub seed: u64,
-    /// The link, each way. To one that manages its queue nothing is ECN-capable
-    /// ([`crate::Datagram`]), and [`Outcome::units`] does not say what it takes.
+    /// The link, each way. Of one that manages its queue [`Outcome::units`] does not say what it
+    /// takes.
     pub link: LinkConfig,
     /// The graph, by the modules' names.
     pub graph: Vec<&'static str>,
