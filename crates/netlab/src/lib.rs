@@ -4,8 +4,8 @@
 //! over links of the emulator; [`plain_tls`], the stand-in for TLS that makes this repeatable;
 //! [`traffic`], sources and sinks that know what must arrive; [`scenario`], runs that end in
 //! figures to be checked; [`trial`], sessions under faults of every kind, with the oracles that
-//! hold for them; [`mixed`], trials with everything in them, drawn from a seed; [`raw`], a peer
-//! that speaks QUIC and on it whatever a test says.
+//! hold for them; [`mixed`], trials with everything in them, drawn from a seed; [`seeds`],
+//! runs of many; [`raw`], a peer that speaks QUIC and on it whatever a test says.
 //!
 //! ```text
 //!   Core A -- poll_transmit --> Link A->B -- due --> handle_datagram -- Core B
@@ -21,6 +21,7 @@ pub mod mixed;
 pub mod plain_tls;
 pub mod raw;
 pub mod scenario;
+pub mod seeds;
 mod stream;
 mod trace;
 pub mod traffic;

@@ -100,7 +100,7 @@ impl Node {
         // Without memory it is lost, as it would be in a full socket.
         if let Ok(mut packet) = self.core.pool().packet_from(0, bytes, 0) {
             if ecn == Ecn::Ce {
-                packet.set_marked();
+                packet.set_ce_marked();
             }
             self.core.handle_datagram(local, ListenerId::default(), from.into(), packet);
         }

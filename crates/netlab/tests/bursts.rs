@@ -6,9 +6,10 @@
 //! are run.
 
 use dacapo_base::Random;
-use dacapo_base::seeds::{each_seed, number};
+use dacapo_base::seeds::number;
 use dacapo_link::LinkConfig;
 use dacapo_netlab::scenario::{Outcome, Scenario, raw_offer, run};
+use dacapo_netlab::seeds::check_seeds;
 use dacapo_wire::graph::GraphForm;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -74,17 +75,12 @@ fn broken(scenario: &Scenario, outcome: &Outcome) -> Option<String> {
 #[test]
 fn two_hundred_seeds_lose_nothing_to_their_bursts() {
     let (units, changed) = (AtomicU64::new(0), AtomicU64::new(0));
-    each_seed(0..number("DACAPO_SEEDS", SEEDS), |seed| {
+    check_seeds("bursts one_seed", number("DACAPO_SEEDS", SEEDS), |seed| {
         let scenario = draw(seed);
         let outcome = run(&scenario);
-        if let Some(reason) = broken(&scenario, &outcome) {
-            panic!(
-                "seed {seed}: {reason}\nrepeat: DACAPO_SEED={seed} cargo test -p dacapo-netlab \
-                 --test bursts one_seed -- --nocapture"
-            );
-        }
         units.fetch_add(scenario.pattern.count, Ordering::Relaxed);
         changed.fetch_add(outcome.changed.into(), Ordering::Relaxed);
+        broken(&scenario, &outcome)
     });
     let (units, changed) = (units.into_inner(), changed.into_inner());
     println!("{units} units, {changed} changes of graphs");

@@ -8,9 +8,10 @@
 #![allow(clippy::unwrap_used)]
 
 use dacapo_base::Random;
-use dacapo_base::seeds::{each_seed, number};
+use dacapo_base::seeds::number;
 use dacapo_link::{LinkConfig, Loss};
 use dacapo_netlab::scenario::{Outcome, Scenario, raw_offer, run};
+use dacapo_netlab::seeds::check_seeds;
 use dacapo_wire::graph::GraphForm;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -110,23 +111,19 @@ struct Totals {
 
 fn check_all(seeds: u64) {
     let totals = Mutex::new(Totals::default());
-    each_seed(0..seeds, |seed| {
+    check_seeds("deadline one_seed", seeds, |seed| {
         let drawn = draw(seed, false);
         let outcome = run(&drawn.scenario);
-        if let Some(reason) = broken(&drawn, &outcome) {
-            panic!(
-                "seed {seed}: {reason}\nrepeat: DACAPO_SEED={seed} cargo test -p dacapo-netlab \
-                 --test deadline one_seed -- --nocapture"
-            );
-        }
+        let broken = broken(&drawn, &outcome);
         let free = run(&draw(seed, true).scenario);
         let mut totals = totals.lock().unwrap_or_else(PoisonError::into_inner);
-        let (Some(ledger), Some(_)) = (&outcome.ledgers.0, free.ready_at) else { return };
+        let (Some(ledger), Some(_)) = (&outcome.ledgers.0, free.ready_at) else { return broken };
         totals.late += ledger.late;
         totals.lost += ledger.lost;
         totals.in_time += ledger.delivered;
         let is_late = |wait: &&Duration| **wait > drawn.deadline;
         totals.late_without += free.record.waits.iter().filter(is_late).count() as u64;
+        broken
     });
     let totals = totals.into_inner().unwrap();
     println!("{seeds} seeds: {totals:?}");

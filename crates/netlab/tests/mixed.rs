@@ -8,6 +8,7 @@
 
 use dacapo_base::seeds::{each_seed, number};
 use dacapo_netlab::mixed::{Totals, draw};
+use dacapo_netlab::seeds::failure;
 use dacapo_netlab::trial::{EachWay, Outcome, Trial, check, run};
 use std::sync::{Mutex, PoisonError};
 
@@ -19,10 +20,7 @@ fn try_seed(seed: u64, totals: &Mutex<Totals>) -> Option<String> {
     let outcome = run(&trial);
     totals.lock().unwrap_or_else(PoisonError::into_inner).add(&trial, &outcome);
     let broken = check(&trial, &outcome).err()?;
-    Some(format!(
-        "seed {seed}: {broken}\nrepeat: DACAPO_SEED={seed} cargo test -p dacapo-netlab --test \
-         mixed one_seed -- --nocapture"
-    ))
+    Some(failure("mixed one_seed", seed, &broken))
 }
 
 #[test]

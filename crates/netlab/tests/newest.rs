@@ -5,9 +5,10 @@
 //! are run.
 
 use dacapo_base::Random;
-use dacapo_base::seeds::{each_seed, number};
+use dacapo_base::seeds::number;
 use dacapo_link::{LinkConfig, Loss};
 use dacapo_netlab::scenario::{Outcome, Scenario, raw_offer, run};
+use dacapo_netlab::seeds::check_seeds;
 use dacapo_wire::graph::GraphForm;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -69,19 +70,14 @@ fn broken(scenario: &Scenario, outcome: &Outcome) -> Option<String> {
 #[test]
 fn two_hundred_seeds_hand_the_newest_over() {
     let (lost, ran) = (AtomicU64::new(0), AtomicU64::new(0));
-    each_seed(0..number("DACAPO_SEEDS", SEEDS), |seed| {
+    check_seeds("newest one_seed", number("DACAPO_SEEDS", SEEDS), |seed| {
         let scenario = draw(seed);
         let outcome = run(&scenario);
-        if let Some(reason) = broken(&scenario, &outcome) {
-            panic!(
-                "seed {seed}: {reason}\nrepeat: DACAPO_SEED={seed} cargo test -p dacapo-netlab \
-                 --test newest one_seed -- --nocapture"
-            );
-        }
         if let Some(ledger) = &outcome.ledgers.0 {
             ran.fetch_add(1, Ordering::Relaxed);
             lost.fetch_add(ledger.lost, Ordering::Relaxed);
         }
+        broken(&scenario, &outcome)
     });
     let (lost, ran) = (lost.into_inner(), ran.into_inner());
     println!("{ran} ran, {lost} units lost");

@@ -11,6 +11,7 @@ use dacapo_base::seeds::{each_seed, number};
 use dacapo_lift::DropReason;
 use dacapo_link::LinkStats;
 use dacapo_netlab::scenario::{Outcome, Scenario, run};
+use dacapo_netlab::seeds::failure;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -71,10 +72,7 @@ impl Totals {
 fn check(seed: u64, totals: &Mutex<Totals>) {
     let outcome = run(&Scenario::faulty(seed));
     if let Some(reason) = broken(&outcome) {
-        panic!(
-            "seed {seed}: {reason}\nrepeat: DACAPO_SEED={seed} cargo test -p dacapo-netlab \
-             --test seeds one_seed -- --nocapture"
-        );
+        panic!("{}", failure("seeds one_seed", seed, &reason));
     }
     if outcome.record.numbers.len() < UNITS_MIN {
         println!("seed {seed}: set up at {:?}, {:?}", outcome.ready_at, outcome.error);

@@ -15,10 +15,11 @@ mod retransmission;
 mod sliding;
 
 use dacapo_base::Random;
-use dacapo_base::seeds::{each_seed, number};
+use dacapo_base::seeds::number;
 use dacapo_core::Code;
 use dacapo_link::{LinkConfig, Loss};
 use dacapo_netlab::scenario::{Outcome, Scenario, raw_offer, run};
+use dacapo_netlab::seeds::check_seeds;
 use dacapo_path::controllers::{bbr, cubic};
 use dacapo_wire::graph::GraphForm;
 use std::sync::{Mutex, PoisonError};
@@ -180,16 +181,11 @@ impl Totals {
 /// share of packets that the links took.
 fn check_all(name: &str, seeds: u64, left: f64, draw: impl Fn(u64) -> Drawn + Sync) {
     let totals = Mutex::new(Totals::default());
-    each_seed(0..seeds, |seed| {
+    check_seeds(&format!("repair {name}::one_seed"), seeds, |seed| {
         let drawn = draw(seed);
         let outcome = run(&drawn.scenario);
-        if let Some(reason) = broken(&drawn, &outcome) {
-            panic!(
-                "seed {seed}: {reason}\nrepeat: DACAPO_SEED={seed} cargo test -p dacapo-netlab \
-                 --test repair {name}::one_seed -- --nocapture"
-            );
-        }
         totals.lock().unwrap_or_else(PoisonError::into_inner).add(&drawn, &outcome);
+        broken(&drawn, &outcome)
     });
     let totals = totals.into_inner().unwrap();
     println!("{seeds} seeds: {totals:?}");
