@@ -10,6 +10,7 @@
 
 mod account;
 mod cli;
+mod closing;
 mod commands;
 mod contact;
 mod describe;

@@ -6,8 +6,8 @@
 //!        SIGINT, q, all flows accounted for --> close --> SessionEnded -> ledger, files
 //! ```
 //!
-//! Invariants: whatever ends it, files are closed and the ledger is printed; closing takes at most
-//! 2 s.
+//! Invariants: whatever ends it, files are closed and the ledger is printed; closing takes no
+//! longer than [`Closing`] says.
 
 mod again;
 mod asked;
@@ -20,6 +20,7 @@ use super::link::{LinkAccount, Via};
 use crate::account::Account;
 use crate::app::{App, AppEvent};
 use crate::cli::{PlayArgs, or_usage};
+use crate::closing::Closing;
 use crate::contact;
 use crate::describe;
 use crate::exit::{Exit, Failure};
@@ -33,7 +34,7 @@ use dacapo::failpoint;
 use dacapo::offer::FlowOffer;
 use dacapo::uri::Uri;
 use dacapo::{
-    Code, Command, Direction, Error, Event, FlowInfo, Join, PeerId, Session, SessionId, Ticket,
+    Command, Direction, Error, Event, FlowInfo, Join, PeerId, Session, SessionId, Ticket,
 };
 use dacapo_sys::signal::Signal;
 use figures::Figures;
@@ -41,13 +42,6 @@ use keys::Keys;
 pub use result::Played;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
-
-/// The session has so long to close in order, where somebody wants to leave.
-const CLOSE_MAX: Duration = Duration::from_secs(2);
-
-/// And where it has been played to its end: losses that last a quarter of a second may take what
-/// both ends say a few times.
-const END_MAX: Duration = Duration::from_secs(6);
 
 /// The longest wait for anything, so that what has ended is noticed.
 const SLICE: Duration = Duration::from_secs(1);
@@ -165,7 +159,7 @@ struct Player<'a> {
     figures: Figures,
     played: Played,
     /// When waiting for the end ends.
-    closing: Option<Instant>,
+    closing: Closing,
     is_over: bool,
 }
 
@@ -195,7 +189,7 @@ impl<'a> Player<'a> {
             asked: Asked::default(),
             figures: Figures::new(),
             played,
-            closing: None,
+            closing: Closing::default(),
             is_over: false,
         }
     }
@@ -215,7 +209,7 @@ impl<'a> Player<'a> {
             if self.is_ready && (self.open.is_empty() || self.is_player_gone()) {
                 self.close();
             }
-            if self.closing.is_some_and(|at| Instant::now() >= at) {
+            if self.closing.is_over() {
                 self.break_off();
             }
             self.show_figures();
@@ -226,7 +220,7 @@ impl<'a> Player<'a> {
     fn wait(&mut self) -> Duration {
         let wait = self.progress.due_in(SLICE);
         let left = |at: Instant| at.saturating_duration_since(Instant::now());
-        self.closing.map_or(wait, |at| left(at).min(wait))
+        self.closing.until().map_or(wait, |at| left(at).min(wait))
     }
 
     fn handle_event(&mut self, session: Option<SessionId>, event: Event) {
@@ -406,12 +400,9 @@ impl<'a> Player<'a> {
     }
 
     fn close(&mut self) {
-        let until = Instant::now() + self.close_max();
-        if let Some(closing) = &mut self.closing {
-            *closing = until.min(*closing);
+        if !self.closing.begin(self.played.signal.is_some()) {
             return;
         }
-        self.closing = Some(until);
         failpoint!("play.closing");
         // Before its offer there is nothing to close.
         let Some(id) = self.id else { return self.handle_end(None) };
@@ -419,18 +410,13 @@ impl<'a> Player<'a> {
         let _ = self.app.command(Command::Close(id));
     }
 
-    fn close_max(&self) -> Duration {
-        if self.played.signal.is_some() { CLOSE_MAX } else { END_MAX }
-    }
-
     /// The peer does not answer: what is not accounted for is booked as unknown.
     fn break_off(&mut self) {
-        let error = Error::new(Code::NoAnswer, "the peer did not close the session in time");
         self.app.leave(self.peer);
         while let Some((session, event)) = self.app.endpoint.poll_event() {
             self.handle_event(session, event);
         }
-        self.played.end(&error);
+        self.played.end(&Closing::error());
         self.is_over = true;
     }
 

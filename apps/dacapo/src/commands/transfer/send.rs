@@ -12,6 +12,7 @@ use super::figures::{self, Pace};
 use crate::account::{self, Account};
 use crate::app::{App, AppEvent, interrupted};
 use crate::cli::{Format, SendArgs, or_usage};
+use crate::closing::Closing;
 use crate::contact;
 use crate::describe;
 use crate::exit::{Exit, Failure, exit_of};
@@ -32,14 +33,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
-use std::time::{Duration, Instant};
-
-/// The session has so long to close in order, where somebody wants to leave.
-const CLOSE_MAX: Duration = Duration::from_secs(2);
-
-/// And where all was sent: losses that last a quarter of a second may take what both ends say a few
-/// times.
-const END_MAX: Duration = Duration::from_secs(6);
+use std::time::Duration;
 
 const SLICE: Duration = Duration::from_millis(500);
 
@@ -100,7 +94,7 @@ pub fn run(args: &SendArgs) -> Result<Exit, Failure> {
         flow: None,
         failed: None,
         signal: None,
-        closing: None,
+        closing: Closing::default(),
         is_over: false,
     };
     sender.run()
@@ -158,7 +152,7 @@ struct Sender<'a> {
     flow: Option<usize>,
     failed: Option<Error>,
     signal: Option<Signal>,
-    closing: Option<Instant>,
+    closing: Closing,
     is_over: bool,
 }
 
@@ -180,10 +174,8 @@ impl Sender<'_> {
                 let text = self.pace.line(&self.figures);
                 self.progress.show(&text);
             }
-            if self.closing.is_some_and(|at| Instant::now() >= at) {
-                self.failed.get_or_insert_with(|| {
-                    Error::new(Code::NoAnswer, "the peer did not close the session in time")
-                });
+            if self.closing.is_over() {
+                self.failed.get_or_insert_with(Closing::error);
                 self.is_over = true;
             }
         }
@@ -306,12 +298,9 @@ impl Sender<'_> {
     }
 
     fn close(&mut self) {
-        let until = Instant::now() + if self.signal.is_some() { CLOSE_MAX } else { END_MAX };
-        if let Some(closing) = &mut self.closing {
-            *closing = until.min(*closing);
+        if !self.closing.begin(self.signal.is_some()) {
             return;
         }
-        self.closing = Some(until);
         failpoint!("send.closing");
         // Before its offer there is nothing to close.
         let Some(id) = self.id else { return self.handle_end(None) };
