@@ -19,7 +19,7 @@ const UNIT_LAST: u8 = 0b0000_1000;
 const SHARED: u8 = 0b0001_0000;
 const USE_BY: u8 = 0b0010_0000;
 const ECN_CAPABLE: u8 = 0b0100_0000;
-const MARKED: u8 = 0b1000_0000;
+const CE_MARKED: u8 = 0b1000_0000;
 const NO_BODY: u32 = u32::MAX;
 
 /// A view of a body, or an empty slot.
@@ -195,14 +195,14 @@ impl Packet {
     /// It came with a mark of congestion (RFC 3168, CE), each segment of it.
     #[must_use]
     #[inline]
-    pub fn is_marked(&self) -> bool {
-        self.flags & MARKED != 0
+    pub fn is_ce_marked(&self) -> bool {
+        self.flags & CE_MARKED != 0
     }
 
     /// Says that it came with a mark of congestion.
     #[inline]
-    pub fn set_marked(&mut self) {
-        self.flags |= MARKED;
+    pub fn set_ce_marked(&mut self) {
+        self.flags |= CE_MARKED;
     }
 
     /// Carries kind, class, time and place in the unit over from another packet.

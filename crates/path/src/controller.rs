@@ -30,7 +30,7 @@ pub struct ControllerCx {
 }
 
 /// What has left for a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     /// The length of its datagrams; the last may be shorter.
     pub datagram_len: usize,
@@ -40,6 +40,8 @@ pub struct Sent {
     pub bytes: u64,
     /// A module of the flow will say what became of them.
     pub is_acknowledged: bool,
+    /// They left as ECN-capable.
+    pub is_ecn_capable: bool,
 }
 
 /// What has come at the other end.
@@ -142,7 +144,7 @@ pub trait Controller: Send {
 
     /// Whether it yields when packets come with a mark ([`Controller::on_marked`]): only then may
     /// they say that they can be marked instead of dropped. It is asked once.
-    fn hears_marks(&self) -> bool {
+    fn is_ecn_capable(&self) -> bool {
         false
     }
 

@@ -1,4 +1,4 @@
-//! [`Marks`]: whether packets may say on this path that their sender hears marks of congestion.
+//! [`Ecn`]: whether packets may say on this path that their sender hears marks of congestion.
 //!
 //! ```text
 //!   testing --- ten have come, and not all with a mark ---> set
@@ -9,7 +9,7 @@
 //! While it is tested it is set. A hop that clears the bits does no harm: no mark comes, and the
 //! controller goes by losses.
 //!
-//! How often it is asked what was marked depends on what leaves, see [`Marks::handle_left`].
+//! How often it is asked what was marked depends on what leaves, see [`Ecn::handle_left`].
 //!
 //! Source: RFC 9000, section 13.4.2 and appendix A.4, by what probes count (see
 //! [`crate::counting`]) instead of what each acknowledgement does.
@@ -35,7 +35,7 @@ enum State {
 
 /// See the module. Nothing may say so by default.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Marks {
+pub(crate) struct Ecn {
     /// The controller yields to marks.
     is_heard: bool,
     /// How many that can be marked have left since it was asked what was.
@@ -47,7 +47,7 @@ pub(crate) struct Marks {
     marked: u64,
 }
 
-impl Marks {
+impl Ecn {
     /// Of a path that nothing is known of, whose controller yields to marks or not.
     pub fn new(is_heard: bool) -> Self {
         Self { is_heard, ..Self::default() }
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     fn after(counts: &[(u64, u64, u64)]) -> bool {
-        let mut it = Marks::new(true);
+        let mut it = Ecn::new(true);
         counts.iter().for_each(|(sent, came, marked)| it.handle_counted(*sent, *came, *marked));
         it.may_be_set()
     }
@@ -117,8 +117,8 @@ mod tests {
 
     #[test]
     fn it_is_asked_after_what_can_be_marked_and_sooner_after_much() {
-        assert!(!Marks::default().may_be_set(), "nobody would yield");
-        let (mut it, ms) = (Marks::new(true), Duration::from_millis);
+        assert!(!Ecn::default().may_be_set(), "nobody would yield");
+        let (mut it, ms) = (Ecn::new(true), Duration::from_millis);
         assert_eq!(it.handle_left(1, ms(80)), Some(ms(80)));
         assert_eq!(it.handle_left(14, ms(80)), None);
         assert_eq!(it.handle_left(1, ms(80)), Some(ms(20)), "sixteen");

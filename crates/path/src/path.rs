@@ -19,9 +19,9 @@ use crate::controller::{
     Controller, ControllerCx, ControllerEntry, Delivered, Free, Lost, Marked, Prior, Sent,
 };
 use crate::counting::{Came, Counting};
+use crate::ecn::Ecn;
 use crate::estimates::{BelowSeen, Estimates};
 use crate::in_flight::InFlight;
-use crate::marks::Marks;
 use crate::pacer::Pacer;
 use crate::{ClockOffset, Life, PathSeen, Prober, Question};
 use dacapo_base::{Time, earlier};
@@ -74,7 +74,7 @@ pub struct Path {
     is_open: bool,
     /// Its rate holds what no module reports about, too.
     holds_unreported: bool,
-    marks: Marks,
+    ecn: Ecn,
     /// What it says: the most bytes in flight, and when it wants to be called.
     window: u64,
     call_at: Option<Time>,
@@ -115,7 +115,7 @@ impl Path {
             is_free: true,
             is_open: true,
             holds_unreported: true,
-            marks: Marks::default(),
+            ecn: Ecn::default(),
             window: u64::MAX,
             call_at: None,
             pacer: Pacer::default(),
@@ -142,10 +142,10 @@ impl Path {
                 Err(_) => self.go_without(),
             }
         }
-        let said = self.with_controller(|it| (it.holds_unreported(), it.hears_marks()));
-        let (holds_unreported, hears_marks) = said.unwrap_or((true, false));
+        let said = self.with_controller(|it| (it.holds_unreported(), it.is_ecn_capable()));
+        let (holds_unreported, is_ecn_capable) = said.unwrap_or((true, false));
         self.holds_unreported = holds_unreported;
-        self.marks = Marks::new(hears_marks);
+        self.ecn = Ecn::new(is_ecn_capable);
         self.obey(now);
     }
 
@@ -163,7 +163,7 @@ impl Path {
     #[cold]
     fn go_without(&mut self) {
         (self.controller, self.has_panicked) = (Box::new(Free), true);
-        self.marks = Marks::default();
+        self.ecn = Ecn::default();
     }
 
     /// The name of its controller; `none` when that has panicked.
@@ -222,7 +222,7 @@ impl Path {
     #[must_use]
     #[inline]
     pub fn is_ecn_capable(&self, is_acknowledged: bool) -> bool {
-        is_acknowledged && self.marks.may_be_set() && self.counting.is_answered()
+        is_acknowledged && self.ecn.may_be_set() && self.counting.is_answered()
     }
 
     fn held_allowance(&mut self, now: Time, is_acknowledged: bool) -> usize {
@@ -287,10 +287,10 @@ impl Path {
             self.with_controller(|it| it.on_idle(&cx));
         }
         self.sent = Some(now);
-        if self.is_ecn_capable(true) {
+        if sent.is_ecn_capable {
             self.counting.handle_capable(sent.packets);
             let rtt = self.rtt().unwrap_or_default();
-            if let Some(wait) = self.marks.handle_left(sent.packets, rtt) {
+            if let Some(wait) = self.ecn.handle_left(sent.packets, rtt) {
                 self.prober.iter_mut().for_each(|prober| prober.ask_within(now, wait));
                 self.is_due_earlier = true;
             }
@@ -427,7 +427,7 @@ impl Path {
     /// The next question that is due.
     pub fn poll_question(&mut self, now: Time) -> Option<Question> {
         let question = self.prober.as_mut()?.poll_question(now)?;
-        self.marks.handle_asked();
+        self.ecn.handle_asked();
         self.counting.note_asked(now, question.number);
         Some(question)
     }
@@ -483,7 +483,7 @@ impl Path {
         let marked = counted.marked - before.marked;
         self.estimates.handle_counted(sent, received);
         if sent > 0 && counted.capable - before.capable == sent {
-            self.marks.handle_counted(sent, received, marked);
+            self.ecn.handle_counted(sent, received, marked);
         }
         if marked > 0 {
             // What is in flight is heard of no more by that.

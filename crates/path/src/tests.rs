@@ -106,7 +106,13 @@ impl Bench {
 }
 
 fn sent(packets: u64, is_acknowledged: bool) -> Sent {
-    Sent { datagram_len: 1_000, packets, bytes: packets * 1_000, is_acknowledged }
+    Sent {
+        datagram_len: 1_000,
+        packets,
+        bytes: packets * 1_000,
+        is_acknowledged,
+        ..Sent::default()
+    }
 }
 
 fn ms(ms: u64) -> Time {

@@ -84,7 +84,7 @@ pub struct Incoming {
     pub remote: Address,
     /// The bytes: one segment per datagram, and the time of arrival. Between the segments there may
     /// be gaps, and other packets may share the body. Whether it came with a mark of congestion is
-    /// said by [`Packet::is_marked`]. Whoever takes it frees it in the pool.
+    /// said by [`Packet::is_ce_marked`]. Whoever takes it frees it in the pool.
     pub packet: Packet,
 }
 

@@ -38,7 +38,13 @@ pub(crate) fn narrow() -> ControllerEntry {
 }
 
 fn sent(packets: u64) -> Sent {
-    Sent { datagram_len: 1_000, packets, bytes: packets * 1_000, is_acknowledged: true }
+    Sent {
+        datagram_len: 1_000,
+        packets,
+        bytes: packets * 1_000,
+        is_acknowledged: true,
+        ..Sent::default()
+    }
 }
 
 /// What modules have seen of what has left: so many packets came.

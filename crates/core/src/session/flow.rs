@@ -377,6 +377,7 @@ impl FlowEnd {
             packets: packet.segment_count() as u64,
             bytes: packet.payload_len() as u64,
             is_acknowledged: self.is_acknowledged(),
+            is_ecn_capable: packet.is_ecn_capable(),
         }
     }
 

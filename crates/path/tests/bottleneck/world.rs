@@ -65,7 +65,13 @@ impl Flow {
             return false;
         }
         let bytes = PACKET_LEN as u64;
-        let sent = Sent { datagram_len: PACKET_LEN, packets: 1, bytes, is_acknowledged: true };
+        let sent = Sent {
+            datagram_len: PACKET_LEN,
+            packets: 1,
+            bytes,
+            is_acknowledged: true,
+            ..Sent::default()
+        };
         self.path.handle_sent(now, &sent);
         self.unheard.push_back((self.next, now));
         let _ = link.handle_send(now, Datagram { flow: at, number: self.next });

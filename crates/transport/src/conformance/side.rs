@@ -83,7 +83,7 @@ impl<T: Transport + ?Sized> Side<T> {
         for Incoming { lane, remote, packet } in self.incoming.drain(..) {
             assert!(packet.time <= now && packet.time > Time::ZERO, "the time of the arrival");
             bytes += packet.payload_len();
-            self.marked_count += if packet.is_marked() { packet.segment_count() } else { 0 };
+            self.marked_count += if packet.is_ce_marked() { packet.segment_count() } else { 0 };
             for index in 0..packet.segment_count() {
                 let bytes = self.pool.segment(&packet, index).to_vec();
                 self.arrivals.push(Arrival { bytes, remote, by_data: lane == TrafficClass::Data });

@@ -143,7 +143,7 @@ impl<'a> Reading<'a> {
         packet.set_unit_ends(true, true);
         packet.time = self.now;
         if recv.ecn == Some(Ecn::Ce) {
-            packet.set_marked();
+            packet.set_ce_marked();
         }
         Read::Arrived(Incoming { lane: self.lane, remote: recv.from.into(), packet }, goes_on)
     }

@@ -365,7 +365,7 @@ impl Controller for Bbr {
         }
     }
 
-    fn hears_marks(&self) -> bool {
+    fn is_ecn_capable(&self) -> bool {
         true
     }
 

@@ -134,7 +134,13 @@ mod tests {
     }
 
     fn sent(packets: u64) -> Sent {
-        Sent { datagram_len: 1_000, packets, bytes: packets * 1_000, is_acknowledged: true }
+        Sent {
+            datagram_len: 1_000,
+            packets,
+            bytes: packets * 1_000,
+            is_acknowledged: true,
+            ..Sent::default()
+        }
     }
 
     fn came(packets: u64, sent_at: u64) -> Delivered {

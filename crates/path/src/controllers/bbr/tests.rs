@@ -28,7 +28,13 @@ impl Rig {
 
     fn send(&mut self) {
         self.in_flight += MSS;
-        let sent = Sent { datagram_len: 1_400, packets: 1, bytes: MSS, is_acknowledged: true };
+        let sent = Sent {
+            datagram_len: 1_400,
+            packets: 1,
+            bytes: MSS,
+            is_acknowledged: true,
+            ..Sent::default()
+        };
         self.it.on_sent(&self.cx(true), &sent);
     }
 

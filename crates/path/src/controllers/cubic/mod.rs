@@ -274,7 +274,7 @@ impl Controller for Cubic {
         (self.recovery, self.before) = (None, None);
     }
 
-    fn hears_marks(&self) -> bool {
+    fn is_ecn_capable(&self) -> bool {
         true
     }
 

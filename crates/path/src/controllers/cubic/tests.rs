@@ -28,7 +28,13 @@ impl Rig {
 
     fn sent(&mut self, packets: u64) {
         let datagram_len = MSS as usize;
-        let sent = Sent { datagram_len, packets, bytes: packets * MSS, is_acknowledged: true };
+        let sent = Sent {
+            datagram_len,
+            packets,
+            bytes: packets * MSS,
+            is_acknowledged: true,
+            ..Sent::default()
+        };
         self.it.on_sent(&self.cx(0, false), &sent);
     }
 

@@ -90,7 +90,13 @@ fn what_modules_have_seen_of_what_left_wakes_a_peer_and_what_came_does_not() {
     assert_eq!(status.estimates.came.delivered_packets, 3);
     assert!(!peers.handle_seen(at(1_000), ONE, &left(3)), "nothing waits for room");
     assert!(peers.all.is_awake(ONE) && !peers.all.is_awake(OTHER));
-    let sent = Sent { datagram_len: 1_000, packets: 10, bytes: 10_000, is_acknowledged: true };
+    let sent = Sent {
+        datagram_len: 1_000,
+        packets: 10,
+        bytes: 10_000,
+        is_acknowledged: true,
+        ..Sent::default()
+    };
     peers.adjust(ONE, |peer| {
         peer.note_sent(at(1_000), &sent);
         peer.await_room(true);
