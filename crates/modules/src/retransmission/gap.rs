@@ -6,6 +6,7 @@
 //!     by          by + 4 apart
 //! ```
 
+use super::budget::Budget;
 use dacapo_base::Time;
 use dacapo_wire::retransmission::{ATTEMPTS_MAX, RANGES_MAX, Range};
 use std::time::Duration;
@@ -15,6 +16,10 @@ pub(super) const REPEATED_MAX: u8 = 2;
 
 /// Hardly time: with less to spare than this, a question could not be repeated so often.
 pub(super) const REPEATED_SPARE: Duration = Duration::from_millis(8);
+
+/// So long before the last moment it is asked: a timer may be a millisecond late, and what is asked
+/// leaves once in a millisecond.
+pub(super) const IN_TIME: Duration = Duration::from_millis(2);
 
 /// It is repeated so much later: more than most runs of losses take, and not at once.
 const APART_MAX: Duration = Duration::from_millis(15);
@@ -33,6 +38,18 @@ pub(super) fn repeated(mut spare: Duration) -> impl Iterator<Item = Duration> {
         spare -= apart;
         Some(apart)
     })
+}
+
+/// What is asked for at one time.
+#[derive(Debug)]
+pub(super) struct Asking<'a> {
+    pub now: Time,
+    /// When an answer comes, as a rule.
+    pub comes: Time,
+    /// After how long it is overdue.
+    pub wait: Duration,
+    pub budget: &'a mut Budget,
+    pub ranges: &'a mut Vec<Range>,
 }
 
 /// Packets that follow each other and are missing.
@@ -96,36 +113,44 @@ impl Gap {
 
     /// Adds what is of use when an answer comes to the ranges, and says when it is to be asked for
     /// again: while that would not be too late, and no more often than it can be. Where there is
-    /// hardly time for another question it is repeated before its answer is overdue, so far apart
-    /// that a run of losses rarely takes all.
+    /// hardly time for another question it is repeated before its answer is overdue, as far as the
+    /// budget goes, so far apart that a run of losses rarely takes all.
     ///
     /// ```text
     ///   asked 1   1   1        2 |                 last_by: an answer to 2 comes in time, and
     ///         |-- wait ------->| |-- answer -->|   to one after it does not
     /// ```
-    pub fn ask(&mut self, ranges: &mut Vec<Range>, now: Time, comes: Time, wait: Duration) {
-        let too_late = self.too_late(comes);
+    pub fn ask(&mut self, asking: &mut Asking<'_>) {
+        let now = asking.now;
+        let too_late = self.too_late(asking.comes);
         if too_late == self.count || self.attempts == ATTEMPTS_MAX {
             self.ask = None;
             return;
         }
-        if ranges.len() == RANGES_MAX {
+        if asking.ranges.len() == RANGES_MAX {
             return;
         }
+        let (count, is_repeated) = (self.count - too_late, now < self.overdue);
+        if is_repeated && !asking.budget.covers(count) {
+            self.repeated = REPEATED_MAX;
+            self.ask = Some(self.overdue);
+            return;
+        }
+        asking.budget.take(count);
         self.attempts += 1;
         self.asked_last = now;
         if self.attempts == 1 {
             self.asked_first = now;
         }
-        if self.overdue <= now {
-            (self.overdue, self.repeated) = (now + wait, 0);
-        } else {
+        if is_repeated {
             self.repeated += 1;
+        } else {
+            self.begin_to_wait(now, asking.comes, asking.wait);
         }
-        self.ask = Some(self.next(now, comes));
+        self.ask = Some(self.next(now, asking.comes));
         // There are no more than can be missing, which 16 bits count.
-        let (first, count) = ((self.first + too_late) as u32, (self.count - too_late) as u16);
-        ranges.push(Range { first, count, attempt: self.attempts });
+        let (first, count) = ((self.first + too_late) as u32, count as u16);
+        asking.ranges.push(Range { first, count, attempt: self.attempts });
     }
 
     /// They were asked for then, before it was seen that they are missing; an answer takes so long,
@@ -133,8 +158,17 @@ impl Gap {
     pub fn note_asked(&mut self, at: Time, answer: Duration, wait: Duration) {
         self.attempts = 1;
         (self.asked_first, self.asked_last) = (at, at);
-        (self.overdue, self.repeated) = (at + wait, 0);
+        self.begin_to_wait(at, at + answer, wait);
         self.ask = Some(self.next(at, at + answer).max(self.seen));
+    }
+
+    /// They are asked for now, and answered then as a rule: that is overdue after `wait`, or, where
+    /// nobody could ask again by then, as late as somebody can once it should have come.
+    fn begin_to_wait(&mut self, now: Time, comes: Time, wait: Duration) {
+        let last = self.last_by() - comes.since(now) - IN_TIME;
+        let overdue = now + wait;
+        self.overdue = if last > comes { overdue.min(last) } else { overdue };
+        self.repeated = 0;
     }
 
     /// When it is asked for again after a question that leaves now and is answered then.

@@ -14,7 +14,8 @@
 //! one that comes adds a gap, however many are missing, and one for each question that was asked
 //! before; each is answered for once: it is found, or given up.
 
-use super::gap::Gap;
+use super::budget::Budget;
+use super::gap::{Asking, Gap, IN_TIME};
 use super::given_up::GivenUp;
 use super::round_trip::RoundTrip;
 use dacapo_base::{Time, earlier};
@@ -42,10 +43,11 @@ pub(crate) enum Was {
     GivenUp,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Gaps {
     gaps: VecDeque<Gap>,
     missing: u64,
+    budget: Budget,
     given_up: GivenUp,
     round_trip: RoundTrip,
     /// Of which asking the last answer was that counted: of one asking one does.
@@ -59,6 +61,26 @@ pub(crate) struct Gaps {
 }
 
 impl Gaps {
+    /// None; so many thousandths of what comes leave room for what is asked for twice.
+    pub fn new(share_milli: u64) -> Self {
+        Self {
+            gaps: VecDeque::new(),
+            missing: 0,
+            budget: Budget::new(share_milli),
+            given_up: GivenUp::default(),
+            round_trip: RoundTrip::default(),
+            answered: None,
+            overtaken: Duration::ZERO,
+            asking: None,
+            due: None,
+        }
+    }
+
+    /// So many have come that were not missing.
+    pub fn advance(&mut self, count: u64) {
+        self.budget.earn(count);
+    }
+
     /// How many may be added.
     pub fn capacity(&self) -> u64 {
         MISSING_MAX.saturating_sub(self.missing)
@@ -90,9 +112,8 @@ impl Gaps {
         (by, apart): (Time, Duration),
         asked: Option<Time>,
     ) {
-        // What was overtaken comes by itself; but one question is asked in time, by a timer that
-        // may be a millisecond late.
-        let latest = by - self.round_trip.mean() - ASK_EVERY * 2;
+        // What was overtaken comes by itself; but one question is asked in time.
+        let latest = by - self.round_trip.mean() - IN_TIME;
         let ask = Some((now + self.overtaken).min(latest).max(now));
         let mut gap = Gap {
             first,
@@ -187,8 +208,10 @@ impl Gaps {
         let given_up = self.give_up(now);
         let (comes, wait) = (now + self.round_trip.mean(), self.round_trip.wait(unknown));
         if self.soonest(Some(now)) == Some(now) {
+            let budget = &mut self.budget;
+            let mut asking = Asking { now, comes, wait, budget, ranges };
             for gap in self.gaps.iter_mut().filter(|gap| gap.ask.is_some_and(|at| at <= now)) {
-                gap.ask(ranges, now, comes, wait);
+                gap.ask(&mut asking);
             }
         }
         if !ranges.is_empty() {
@@ -281,6 +304,13 @@ mod tests {
         Time::from_millis(ms)
     }
 
+    /// None, and room for what is asked for twice.
+    fn none() -> Gaps {
+        let mut gaps = Gaps::new(1_000);
+        gaps.advance(100);
+        gaps
+    }
+
     /// What is asked for at this time, and how many are given up.
     fn look(gaps: &mut Gaps, now: Time) -> (Vec<(u32, u16, u8)>, u64) {
         let mut asked = Vec::new();
@@ -290,7 +320,7 @@ mod tests {
 
     #[test]
     fn what_was_asked_for_before_is_asked_for_again_when_an_answer_is_overdue() {
-        let mut gaps = Gaps::default();
+        let mut gaps = none();
         gaps.add(ms(0), 0, 1, (ms(200), AT_ONCE), None);
         look(&mut gaps, ms(0));
         assert_eq!(gaps.answer(), None);
@@ -308,7 +338,7 @@ mod tests {
 
     #[test]
     fn gaps_are_asked_for_until_an_answer_would_come_too_late() {
-        let mut gaps = Gaps::default();
+        let mut gaps = none();
         gaps.add(ms(0), 3, 2, (ms(100), AT_ONCE), None);
         gaps.add(ms(0), 7, 1, (ms(100), AT_ONCE), None);
         assert_eq!(look(&mut gaps, ms(0)), (vec![(3, 2, 1), (7, 1, 1)], 0));
@@ -329,8 +359,23 @@ mod tests {
     }
 
     #[test]
+    fn without_room_nothing_is_asked_for_twice_before_the_last_moment() {
+        let mut gaps = Gaps::new(0);
+        gaps.add(ms(0), 0, 1, (ms(200), AT_ONCE), None);
+        look(&mut gaps, ms(0));
+        assert_eq!(gaps.find(ms(40), 0, Some(1)), Was::Missing);
+        // An answer takes 40 ms; it is overdue after 120, and then it is too late for another.
+        gaps.add(ms(60), 5, 1, (ms(160), AT_ONCE), None);
+        assert_eq!(look(&mut gaps, ms(60)).0, [(5, 1, 1)]);
+        let repeated = gaps.due().unwrap();
+        assert_eq!(look(&mut gaps, repeated).0, [], "at {repeated:?}");
+        assert_eq!(gaps.due(), Some(ms(118)), "the last moment for a question");
+        assert_eq!(look(&mut gaps, ms(118)).0, [(5, 1, 2)]);
+    }
+
+    #[test]
     fn of_a_run_each_is_given_up_at_its_time_and_what_comes_splits_it() {
-        let mut gaps = Gaps::default();
+        let mut gaps = none();
         gaps.add(ms(0), 10, 5, (ms(100), Duration::from_millis(10)), None);
         assert_eq!(gaps.find(ms(1), 12, None), Was::Missing);
         assert_eq!(gaps.capacity(), MISSING_MAX - 4);
@@ -346,7 +391,7 @@ mod tests {
 
     #[test]
     fn what_is_overtaken_is_waited_for_as_long_as_lately() {
-        let mut gaps = Gaps::default();
+        let mut gaps = none();
         gaps.add(ms(0), 0, 1, (ms(100), AT_ONCE), None);
         assert_eq!(gaps.find(ms(8), 0, None), Was::Missing);
         gaps.add(ms(10), 5, 1, (ms(110), AT_ONCE), None);
@@ -364,7 +409,7 @@ mod tests {
 
     #[test]
     fn one_asking_has_so_many_ranges_and_the_others_are_next() {
-        let mut gaps = Gaps::default();
+        let mut gaps = none();
         (0..50).for_each(|at| gaps.add(ms(0), at * 2, 1, (ms(100), AT_ONCE), None));
         let (asked, _) = look(&mut gaps, ms(0));
         assert_eq!((asked.len(), gaps.due()), (RANGES_MAX, Some(ms(1))), "not at once again");
@@ -379,7 +424,7 @@ mod tests {
 
     #[test]
     fn one_that_came_very_late_does_not_keep_others_from_being_asked_for() {
-        let mut gaps = Gaps::default();
+        let mut gaps = none();
         gaps.add(ms(0), 0, 1, (ms(200), AT_ONCE), None);
         look(&mut gaps, ms(0));
         assert_eq!(gaps.find(ms(80), 0, Some(1)), Was::Missing, "a round trip of 80 ms");
@@ -392,7 +437,7 @@ mod tests {
 
     #[test]
     fn of_one_asking_one_answer_is_measured_and_of_what_was_given_up_too() {
-        let mut gaps = Gaps::default();
+        let mut gaps = none();
         gaps.add(ms(0), 0, 9, (ms(100), AT_ONCE), None);
         look(&mut gaps, ms(0));
         (0..5).for_each(|number| assert_eq!(gaps.find(ms(20), number, Some(1)), Was::Missing));
@@ -407,7 +452,7 @@ mod tests {
 
     #[test]
     fn a_run_for_which_there_is_no_time_makes_round_trips_shorter_once() {
-        let mut gaps = Gaps::default();
+        let mut gaps = none();
         gaps.add(ms(0), 0, 1, (ms(400), AT_ONCE), None);
         look(&mut gaps, ms(0));
         assert_eq!(gaps.find(ms(205), 0, Some(1)), Was::Missing);
@@ -422,7 +467,7 @@ mod tests {
 
     #[test]
     fn the_first_are_given_up_where_too_many_are_missing() {
-        let mut gaps = Gaps::default();
+        let mut gaps = none();
         gaps.add(ms(0), 0, MISSING_MAX - 1, (ms(900), AT_ONCE), None);
         assert_eq!((gaps.make_room(1), gaps.make_room(5)), (0, 4));
         gaps.add(ms(1), 9_000, 5, (ms(900), AT_ONCE), None);
@@ -433,7 +478,7 @@ mod tests {
 
     #[test]
     fn a_number_is_asked_for_so_often_and_no_more() {
-        let mut gaps = Gaps::default();
+        let mut gaps = none();
         gaps.add(ms(0), 0, 1, (ms(100_000), AT_ONCE), None);
         let mut times = 0;
         while let Some(due) = gaps.due().filter(|due| *due < ms(100_000)) {

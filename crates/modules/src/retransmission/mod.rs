@@ -5,6 +5,7 @@ pub mod nak;
 pub mod selective;
 mod silence;
 
+mod budget;
 mod emitting;
 mod gap;
 mod gaps;

@@ -84,12 +84,25 @@ pub static SPEC: ModuleSpec = ModuleSpec {
             summary: "1: a packet waits until those before it have come, or are given up",
             control: None,
         },
+        ParamSpec {
+            name: "spare_milli",
+            unit: ParamUnit::Count,
+            default: SPARE_MAX,
+            min: 0,
+            max: SPARE_MAX,
+            summary: "how many more for 1,000 may be sent: room for what is asked for twice",
+            control: None,
+        },
     ],
 };
 
 /// The numbers of the parameters.
 pub(super) const DEADLINE: u16 = 0;
 pub(super) const ORDERED: u16 = 1;
+pub(super) const SPARE: u16 = 2;
+
+/// As many again: nobody bounds what may be sent.
+pub(super) const SPARE_MAX: u64 = 1_000;
 
 /// The catalogue's entry.
 pub const ENTRY: Entry = Entry { spec: &SPEC, build };
@@ -117,7 +130,10 @@ fn build(params: &Params, setup: &Setup) -> Box<dyn Module> {
     Box::new(Nak {
         deadline: Duration::from_nanos(params.value(&SPEC, "deadline")),
         sending: Sending::default(),
-        receiving: Receiving::new(params.value(&SPEC, "ordered") != 0),
+        receiving: Receiving::new(
+            params.value(&SPEC, "ordered") != 0,
+            params.value(&SPEC, "spare_milli"),
+        ),
         copier: Copier::new(setup),
         kept_armed: false,
         tail_armed: false,

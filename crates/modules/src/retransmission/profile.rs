@@ -2,9 +2,11 @@
 
 use super::gap::{REPEATED_SPARE, repeated};
 use super::kept::{BYTES_MAX, TRAINS_MAX};
-use super::nak::{DEADLINE, ORDERED, SPEC};
+use super::nak::{DEADLINE, ORDERED, SPARE, SPARE_MAX, SPEC};
 use super::tries::{GRAIN, Tries, back};
-use crate::arithmetic::{MILLISECOND, apart_ns, both, part, ratio, unit_bytes, whole_milliseconds};
+use crate::arithmetic::{
+    MILLISECOND, apart_ns, both, part, ratio, room_for, unit_bytes, whole_milliseconds,
+};
 use crate::window::WINDOW;
 use dacapo_lift::{Cost, Figures, PPB, Params, Profile, Service, Setting};
 use std::time::Duration;
@@ -25,11 +27,13 @@ const RUNS_PASSED: u64 = 3;
 pub(super) struct AskedFor;
 
 impl Profile for AskedFor {
-    /// A deadline for one, two and four tries, and for the runs of losses to be over.
+    /// A deadline for one, two and four tries, and for the runs of losses to be over; and as much
+    /// room for what is asked for twice as what the flow may send leaves.
     fn points(&self, setting: &Setting, _: &Service) -> Vec<Params> {
         let bounds = &SPEC.params[usize::from(DEADLINE)];
         let (seen, round) = (setting.path.jitter_ns, back(setting).saturating_mul(2));
         let run = apart_ns(setting).saturating_mul(setting.path.burst_milli.max(1_000)) / 1_000;
+        let spare_milli = room_for(1_000, setting);
         let point = |tries: &u64| {
             let asking = seen.saturating_add(round.saturating_add(GRAIN).saturating_mul(*tries));
             let rest = run.saturating_mul(RUNS_PASSED).min(asking / 3);
@@ -38,6 +42,9 @@ impl Profile for AskedFor {
             let deadline = deadline.min(spare);
             let mut params = Params::new();
             params.set(DEADLINE, deadline.clamp(bounds.min, bounds.max));
+            if spare_milli < SPARE_MAX {
+                params.set(SPARE, spare_milli);
+            }
             params
         };
         let mut points: Vec<Params> = TRIES.iter().map(point).collect();
@@ -59,7 +66,7 @@ impl Profile for AskedFor {
         let deadline = params.value(&SPEC, "deadline");
         let loss = figures.loss_ppb.min(PPB);
         let is_ordered = SPEC.value_of(params.values(), ORDERED) != 0;
-        let tries = Tries::of(setting, below);
+        let tries = Tries::of(setting, below, Again::of(params, setting).is_repeated());
         let kept = kept_ns(setting).min(if is_ordered { waiting_ns(setting) } else { u64::MAX });
         let in_time = deadline.min(setting.spare_ns(&figures)).min(kept);
         let left = tries.left(in_time);
@@ -92,22 +99,47 @@ impl Profile for AskedFor {
     /// quarter of the deadline, or half of it, the sender says once or twice after each how far it
     /// is.
     fn packets_milli(&self, params: &Params, setting: &Setting) -> u64 {
+        let again = Again::of(params, setting);
+        let silent = (params.value(&SPEC, "deadline") / 4).max(1);
+        1_000 + again.total() + 1_000 * (apart_ns(setting) / silent).min(2)
+    }
+}
+
+/// How many packets are sent again for every 1,000: once each, and because questions are repeated.
+struct Again {
+    once: u64,
+    repeated: u64,
+    /// How many there is room for.
+    spare: u64,
+}
+
+impl Again {
+    fn of(params: &Params, setting: &Setting) -> Self {
         let loss = setting.path.loss_ppb.min(PPB);
-        let again = ratio(loss, 1_000, (PPB - loss).max(1)).min(1_000);
+        let once = ratio(loss, 1_000, (PPB - loss).max(1)).min(1_000);
         let deadline = params.value(&SPEC, "deadline");
         // One is repeated, the first or another for what fails.
         let round = back(setting).saturating_mul(2).saturating_add(GRAIN).max(1);
         let seen = setting.path.jitter_ns.saturating_add(apart_ns(setting).min(deadline / 4));
         let asking = deadline.saturating_sub(seen);
         let rounds = (asking.saturating_sub(REPEATED_SPARE.as_nanos() as u64) / round).max(1);
-        let spare = Duration::from_nanos(asking.saturating_sub(rounds.saturating_mul(round)));
+        let to_spare = Duration::from_nanos(asking.saturating_sub(rounds.saturating_mul(round)));
         let fails = loss.saturating_mul(2).min(PPB);
-        let of = if rounds == 1 { again } else { both(again, fails) };
-        let repeated = of * repeated(spare).count() as u64;
-        // The sender sends no more again than for the first time.
-        let again = (again + repeated).min(1_000);
-        let silent = (deadline / 4).max(1);
-        1_000 + again + 1_000 * (apart_ns(setting) / silent).min(2)
+        let of = if rounds == 1 { once } else { both(once, fails) };
+        let repeated = of * repeated(to_spare).count() as u64;
+        Self { once, repeated, spare: params.value(&SPEC, "spare_milli") }
+    }
+
+    /// Whether there is room for those.
+    fn is_repeated(&self) -> bool {
+        self.once.saturating_add(self.repeated) <= self.spare
+    }
+
+    /// The sender sends no more again than for the first time, and what is repeated has the room
+    /// that there is.
+    fn total(&self) -> u64 {
+        let repeated = self.repeated.min(self.spare.saturating_sub(self.once));
+        (self.once + repeated).min(1_000)
     }
 }
 
@@ -144,7 +176,7 @@ mod tests {
         assert_eq!(points, [within(104), within(185), within(347)]);
         let tries = |params: &Params| {
             let deadline = params.value(&SPEC, "deadline");
-            Tries::of(&pictures, &service()).within(deadline).count()
+            Tries::of(&pictures, &service(), true).within(deadline).count()
         };
         assert_eq!(points.iter().map(tries).collect::<Vec<_>>(), [1, 2, 4]);
     }
@@ -169,7 +201,7 @@ mod tests {
     fn a_run_that_outlasts_what_is_spare_takes_a_try() {
         let setting = internet(20_000, 60_000);
         // A round takes 80 ms, and it is seen after 11.4: 9.6 ms are spare, for the seventh packet.
-        let left = Tries::of(&setting, &service()).left(101 * MILLISECOND);
+        let left = Tries::of(&setting, &service(), true).left(101 * MILLISECOND);
         let (fails, outlasts) = (0.009_975, (2_f64 / 3.0).powi(7));
         // It is asked again 4.8 ms later, three packets, where the run may still go on.
         let again = 1.0 - (1.0 - fails) * (1.0 - (2_f64 / 3.0).powi(3));

@@ -28,7 +28,7 @@ fn answered(kind: Kind) -> Option<u8> {
     if let Kind::Again(attempt) = kind { Some(attempt) } else { None }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Receiving {
     /// The number of the next packet.
     next: u64,
@@ -52,9 +52,23 @@ pub(super) struct Receiving {
 }
 
 impl Receiving {
-    /// Packets go up in order, or as they come.
-    pub fn new(is_ordered: bool) -> Self {
-        Self { in_order: is_ordered.then(InOrder::default), ..Self::default() }
+    /// Packets go up in order, or as they come; so many thousandths of what comes leave room for
+    /// what is asked for twice.
+    pub fn new(is_ordered: bool, spare_milli: u64) -> Self {
+        Self {
+            next: 0,
+            gaps: Gaps::new(spare_milli),
+            came: None,
+            silence: Silence::default(),
+            outliers: Outliers::default(),
+            said: None,
+            beginning: Beginning::default(),
+            in_order: is_ordered.then(InOrder::default),
+            asked: Vec::new(),
+            bytes: Vec::new(),
+            repaired: 0,
+            needless: 0,
+        }
     }
 
     pub fn join(&mut self) {
@@ -114,6 +128,7 @@ impl Receiving {
                 self.silence.advance(end - self.next);
             }
         }
+        self.gaps.advance(end - self.next);
         (self.next, self.came) = (end, Some(until));
         Ok(Some(number))
     }

@@ -90,10 +90,12 @@ pub(super) struct Tries {
     quiet: Option<u64>,
     /// How many packets follow it until an answer to that, by the path alone.
     until_answer: u64,
+    /// There is room for questions that are repeated.
+    is_repeated: bool,
 }
 
 impl Tries {
-    pub fn of(setting: &Setting, below: &Service) -> Self {
+    pub fn of(setting: &Setting, below: &Service, is_repeated: bool) -> Self {
         let fails = either(below.figures.loss_ppb, setting.path.loss_ppb);
         Self {
             fails,
@@ -106,6 +108,7 @@ impl Tries {
             until_answer: (back(setting).saturating_mul(2).saturating_add(GRAIN))
                 / apart_ns(setting)
                 + 2,
+            is_repeated,
         }
     }
 
@@ -167,7 +170,7 @@ impl Tries {
         let (mut left, mut fails) = (PPB, self.fails);
         let (mut unanswered, mut outlasted) = (0_u64, 0_u64);
         for (spare, at) in self.by(after, deadline).zip(1..) {
-            let is_repeated = at == repeated;
+            let is_repeated = self.is_repeated && at == repeated;
             let again = if is_repeated { self.fails_again_and_again(to_spare, spare) } else { PPB };
             // The run goes on with the next packet, and with each for which there is time then.
             let fail_still = both(left, both(fails, again));
