@@ -132,26 +132,50 @@ impl Rig {
     /// # Errors
     /// One is missing, crashed, hung or printed rubbish; what is left of both is ended.
     pub fn pair(&self, pair: &Pair) -> Result<Reports, String> {
+        let mut all = self.pairs(std::slice::from_ref(pair))?;
+        all.pop().ok_or_else(|| "no pair".to_owned())
+    }
+
+    /// Runs several pairs beside each other: all far ends, and once all of them listen all near
+    /// ends. What the machine did and what went over the wire is that of all together, in each.
+    ///
+    /// # Errors
+    /// As [`Rig::pair`], of any of them.
+    pub fn pairs(&self, pairs: &[Pair]) -> Result<Vec<Reports>, String> {
         let patience = Duration::from_secs_f64(self.seconds * 1.5) + PATIENCE;
-        let (near, far) = (self.words(End::Near, &pair.near), self.words(End::Far, &pair.far));
         let wire = self.place.wire_bytes();
-        let mut far_end = self.start(End::Far, &far)?;
-        far_end.line(PATIENCE, pair.is_ready)?;
+        let far: Result<Vec<Process>, String> = pairs.iter().map(|it| self.listen(it)).collect();
         let middle = Middle::watch(self.seconds);
-        let mut near_end = self.start(End::Near, &near)?;
-        let mut reports = Reports::default();
-        let near_text = near_end.all(patience)?;
-        reports.near = report(&near_text)?;
-        if !pair.is_near_alone {
-            reports.far = report(&far_end.line(PATIENCE, |line| line.starts_with('{'))?)?;
+        let near = |it: &Pair| self.start(End::Near, &self.words(End::Near, &it.near));
+        let near: Result<Vec<Process>, String> = pairs.iter().map(near).collect();
+        let mut ends: Vec<(Process, Process)> = near?.into_iter().zip(far?).collect();
+        let mut all = Vec::new();
+        for (pair, (near, far)) in pairs.iter().zip(&mut ends) {
+            let mut reports = Reports { near: report(&near.all(patience)?)?, ..Reports::default() };
+            if !pair.is_near_alone {
+                reports.far = report(&far.line(PATIENCE, |line| line.starts_with('{'))?)?;
+            }
+            reports.near_usage = near.usage();
+            all.push(reports);
         }
-        reports.near_usage = near_end.usage();
-        (reports.busy_processors, reports.stolen_processors) = middle.end(self.idle);
-        reports.far_usage = far_end.end(PATIENCE)?;
-        let after = self.place.wire_bytes();
-        reports.wire_bytes = after.zip(wire).map(|(after, before)| after.saturating_sub(before));
-        reports.commands = vec![shown(&near), shown(&far)];
-        Ok(reports)
+        let (busy, stolen) = middle.end(self.idle);
+        for ((reports, pair), (_, far)) in all.iter_mut().zip(pairs).zip(&mut ends) {
+            (reports.busy_processors, reports.stolen_processors) = (busy, stolen);
+            reports.far_usage = far.end(PATIENCE)?;
+            let words = [(End::Near, &pair.near), (End::Far, &pair.far)];
+            reports.commands = words.map(|(end, it)| shown(&self.words(end, it))).to_vec();
+        }
+        let wire_bytes =
+            self.place.wire_bytes().zip(wire).map(|(now, then)| now.saturating_sub(then));
+        all.iter_mut().for_each(|it| it.wire_bytes = wire_bytes);
+        Ok(all)
+    }
+
+    /// The far end of a pair, which listens.
+    fn listen(&self, pair: &Pair) -> Result<Process, String> {
+        let mut end = self.start(End::Far, &self.words(End::Far, &pair.far))?;
+        end.line(PATIENCE, pair.is_ready)?;
+        Ok(end)
     }
 
     /// Runs one command of this host to its end; what it said, as JSON.

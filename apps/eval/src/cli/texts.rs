@@ -69,10 +69,10 @@ Examples:
   dacapo eval profile network --only ours-xtp --out out/profiles";
 
 pub const CHECK: &str = "\
-README.md's block, docs/performance.md, docs/goals.md and docs/charts are made of the last run of
-each experiment. It ends with 1 when one of them is another, a run is damaged or was made from a
-tree with changes, or a figure in the prose of docs/tuning.md, xtp.md, safenet.md or decisions.md
-says neither commit nor run.
+README.md's block, docs/performance.md, docs/bad-networks.md, docs/goals.md and docs/charts are made
+of the last run of each experiment. It ends with 1 when one of them is another, a run is damaged or
+was made from a tree with changes, or a figure in the prose of docs/tuning.md, xtp.md, safenet.md or
+decisions.md says neither commit nor run.
 
 Examples:
   dacapo eval check

@@ -1,14 +1,12 @@
 //! `links`: the reliable ones over the link emulator, without loss and with it.
 
-use super::programs::{QUINN, TCP};
+use super::programs::{ARQ, ARQ_BBR, QUINN, SRT_FILE, TCP};
 use super::table::{Cell, Link, Table, at_point, bulk, curve};
 use crate::experiment::Site;
-use crate::peers::{Dacapo, Listed, Which, Xtp};
+use crate::peers::{Dacapo, Which, Xtp};
 
 /// Per cent lost.
 const POINTS: [f64; 5] = [0.0, 1.0, 5.0, 10.0, 30.0];
-
-static SRT: Listed = Listed { program: "peer-srt", kind: "file" };
 
 /// The payload of XTP's full packets (1440 of 1500 bytes) at 500 Mbit/s is 480 Mbit/s; it is told
 /// to send as much more as is lost before the queue, and 0.2 % less.
@@ -38,10 +36,6 @@ const fn arq(options: &'static [&'static str; 6]) -> Dacapo {
 
 const GRAPH: &str = "segment,arq-sr,checksum";
 
-const OPTIONS: &[&str] = &["--transport", "udp", "--graph", GRAPH];
-
-static ARQ: Dacapo = Dacapo::new(Which::Now, OPTIONS);
-static ARQ_BBR: Dacapo = Dacapo::new(Which::Now, OPTIONS).controlled("DACAPO_CONTROLLER=bbr");
 static RESERVED: [Dacapo; POINTS.len()] = [
     arq(&["--transport", "udp", "--graph", GRAPH, "--rate", "489500 kbit/s"]),
     arq(&["--transport", "udp", "--graph", GRAPH, "--rate", "494400 kbit/s"]),
@@ -77,7 +71,7 @@ pub static LINKS: Table = Table {
             bulk(&QUINN, 60 << 10, true)
         })
         .over("cubic", 1_424.0),
-        curve("srt-file", "SRT, file mode", "tcp-bbr", |_| bulk(&SRT, 1_456, true))
+        curve("srt-file", "SRT, file mode", "tcp-bbr", |_| bulk(&SRT_FILE, 1_456, true))
             .over("cubic", 1_456.0),
         curve("xtp", "XTP over udp, RATE of the link", "tcp-bbr", xtp).over("cubic", 1_440.0),
         curve("arq", "dacapo udp {checksum, arq-sr, segment}, cubic", "tcp", |_| {
@@ -114,7 +108,7 @@ pub static LINKS: Table = Table {
         ("arq-reserved-30", "of_link", "of what its packets can carry", true, true, 0.9),
         ("xtp-1", "cpu_s_per_gb", "processor time to TCP BBR", false, false, 2.0),
     ],
-    link: Some(Link { config: link, mbit_per_s: 500.0 }),
+    link: Some(Link::new(500.0, link)),
     rounds: 5,
     seconds: 5.0,
 };

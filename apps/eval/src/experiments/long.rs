@@ -41,7 +41,7 @@ pub static LONG: Table = Table {
         ("memory_mib", "peak memory of both, MiB", false, false),
     ],
     goals: &[("ours-xtp-40", "of_link", "of what its packets can carry", true, true, 0.95)],
-    link: Some(Link { config: link, mbit_per_s: 1_000.0 }),
+    link: Some(Link::new(1_000.0, link)),
     rounds: 5,
     seconds: 6.0,
 };

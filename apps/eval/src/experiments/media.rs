@@ -69,7 +69,7 @@ impl<const LOSS: u32, const RUN: u32> Kind<LOSS, RUN> {
             controls: &[],
             figures: &FIGURES,
             goals: goals(LOSS, RUN),
-            link: Some(Link { config: Self::link, mbit_per_s: 20.0 }),
+            link: Some(Link::new(20.0, Self::link)),
             rounds: 5,
             seconds: 20.0,
         }

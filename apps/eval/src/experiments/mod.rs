@@ -19,12 +19,13 @@ mod sends;
 mod setup;
 mod sizes;
 mod table;
+mod wan;
 
 use crate::experiment::Experiment;
 pub use own::number;
 
 /// What `dacapo eval run` calls so, together: `all` but the films, which take hours, and these as
-/// `media`; else the one of that name.
+/// `media`; what is over wide-area networks as `wan`; else the one of that name.
 ///
 /// # Errors
 /// There is none; those that there are.
@@ -33,6 +34,10 @@ pub fn named(id: &str) -> Result<Vec<&'static dyn Experiment>, String> {
     match id {
         "all" => Ok(all().into_iter().filter(|it| !is_film(it)).collect()),
         "media" => Ok(media::all().collect()),
+        "wan" => {
+            let all: [&dyn Experiment; 3] = [&links::LINKS, &long::LONG, &rtt::RTT];
+            Ok(all.into_iter().chain(wan::ALL).collect())
+        }
         _ => find(id).map(|it| vec![it]),
     }
 }
@@ -51,6 +56,7 @@ pub fn all() -> Vec<&'static dyn Experiment> {
         &sends::SENDS,
     ];
     all.extend(grows);
+    all.extend(wan::ALL);
     all.extend(media::all());
     let counted: [&dyn Experiment; 4] =
         [&instructions::INSTRUCTIONS, &copies::COPIES, &choices::CHOICES, &cost::COST];
@@ -79,6 +85,7 @@ mod tests {
         assert_eq!((films.len(), all.len() + films.len()), (9, super::all().len()));
         let is_film = |it: &&dyn Experiment| it.id().starts_with("media-");
         assert!(films.iter().all(is_film) && !all.iter().any(is_film));
+        assert_eq!(named("wan").unwrap().len(), 7);
         assert_eq!(named("media-5-3").unwrap().len(), 1);
         assert!(named("nothing").is_err());
     }

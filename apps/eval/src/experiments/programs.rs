@@ -10,6 +10,8 @@ pub const fn listed(program: &'static str, kind: &'static str) -> Listed {
 pub static TCP: Listed = listed("peer-plain", "tcp");
 pub static UDP: Listed = listed("peer-plain", "udp");
 pub static QUINN: Listed = listed("peer-quinn", "stream");
+pub static QUINN_BBR: Listed = listed("peer-quinn", "stream-bbr");
+pub static SRT_FILE: Listed = listed("peer-srt", "file");
 pub static ZMQ: Listed = listed("peer-zmq", "tcp");
 pub static ZENOH_TCP: Listed = listed("peer-zenoh", "tcp");
 
@@ -17,3 +19,9 @@ pub const UDP_OPTIONS: &[&str] = &["--transport", "udp", "--graph", "segment,seq
 pub const TCP_OPTIONS: &[&str] = &["--transport", "tcp"];
 pub static OURS_UDP: Dacapo = Dacapo::new(Which::Now, UDP_OPTIONS);
 pub static OURS_TCP: Dacapo = Dacapo::new(Which::Now, TCP_OPTIONS);
+
+/// Checked, and sent again until it has come: with the usual controller, and with others.
+pub const ARQ_OPTIONS: &[&str] = &["--transport", "udp", "--graph", "segment,arq-sr,checksum"];
+pub static ARQ: Dacapo = Dacapo::new(Which::Now, ARQ_OPTIONS);
+pub static ARQ_BBR: Dacapo = ARQ_WITH.controlled("DACAPO_CONTROLLER=bbr");
+const ARQ_WITH: Dacapo = Dacapo::new(Which::Now, ARQ_OPTIONS);

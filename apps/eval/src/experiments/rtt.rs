@@ -42,7 +42,7 @@ pub static RTT: Table = Table {
         ("memory_mib", "peak memory of both, MiB", false, false),
     ],
     goals: &[("xtp-200", "of_link", "of what its packets can carry", true, true, 0.97)],
-    link: Some(Link { config: link, mbit_per_s: 500.0 }),
+    link: Some(Link::new(500.0, link)),
     rounds: 3,
     seconds: 8.0,
 };

@@ -7,7 +7,7 @@
 
 use super::own;
 use crate::experiment::{Experiment, Goal, Point, Row, Sample, Site, Spec, figures};
-use crate::peers::{self, Measure, Order, Peer, Wait};
+use crate::peers::{self, Measure, Order, Peer, Several, Wait};
 use crate::rig::Rig;
 use crate::run::place::Place;
 use serde_json::Value;
@@ -50,8 +50,17 @@ pub struct Table {
 pub struct Link {
     /// As on the command line of `dacapo link`.
     pub config: fn(f64) -> String,
+    /// What the way back does, where that is something else.
+    pub back: Option<fn(f64) -> String>,
     /// What it carries.
     pub mbit_per_s: f64,
+}
+
+impl Link {
+    /// One that does the same both ways.
+    pub const fn new(mbit_per_s: f64, config: fn(f64) -> String) -> Self {
+        Self { config, back: None, mbit_per_s }
+    }
 }
 
 /// A program at every point.
@@ -72,6 +81,8 @@ pub struct Curve {
 pub enum Cell {
     /// Two processes.
     Pair(&'static dyn Peer, Order),
+    /// Several pairs of processes at once.
+    Together(&'static [Several], Order),
     /// A command of this program with `--json`, and where in it figures are.
     Own(Vec<String>, &'static [own::Place]),
     /// Nothing: what is missing.
@@ -89,6 +100,12 @@ pub fn at_point<T, const N: usize>(points: &[f64; N], all: &'static [T; N], x: f
 /// A flow from one end to the other in messages of this size.
 pub const fn bulk(peer: &'static dyn Peer, size: usize, is_reliable: bool) -> Cell {
     Cell::Pair(peer, Order { measure: Measure::Bulk, size, wait: Wait::Block, is_reliable })
+}
+
+/// Several such flows at once, none of which may lose.
+pub const fn shared(all: &'static [Several], size: usize) -> Cell {
+    let (measure, wait) = (Measure::Bulk, Wait::Block);
+    Cell::Together(all, Order { measure, size, wait, is_reliable: true })
 }
 
 /// Messages of 64 bytes there and back, whose ends sleep.
@@ -154,6 +171,7 @@ impl Table {
         let (x, curve) = self.find(row)?;
         match (curve.cell)(x) {
             Cell::Pair(peer, _) => Some(peer),
+            Cell::Together(all, _) => all.first().map(|it| it.peer),
             Cell::Own(..) | Cell::Lacks(_) | Cell::Nothing => None,
         }
     }
@@ -161,6 +179,7 @@ impl Table {
     fn run(&self, x: f64, curve: &Curve, rig: &mut Rig) -> Result<Sample, String> {
         match (curve.cell)(x) {
             Cell::Pair(peer, order) => peers::run(peer, &order, rig),
+            Cell::Together(all, order) => peers::together(all, &order, rig),
             Cell::Own(words, places) => {
                 own::measure(&own::command(rig, words), places, PATIENCE, rig)
             }
@@ -173,13 +192,17 @@ impl Table {
     fn over_link(&self, x: f64, curve: &Curve, rig: &mut Rig) -> Result<Sample, String> {
         let link = self.link.ok_or("no link is said")?;
         let (control, payload) = curve.link;
-        rig.place = Place::link(&rig.dacapo, &(link.config)(x), control, &rig.stop)?;
+        let (config, back) = ((link.config)(x), link.back.map(|back| back(x)));
+        rig.place = Place::link(&rig.dacapo, (&config, back.as_deref()), control, &rig.stop)?;
         let sample = self.run(x, curve, rig);
         let totals = rig.place.end_link();
         rig.place = Place::default();
         let (mut sample, totals) = (sample?, totals?);
         if !was_exact(&totals) {
             return Err("not counted: the emulator was late, or lost packets itself".to_owned());
+        }
+        if let Some(percent) = dropped_percent(&totals) {
+            sample = sample.with("dropped_percent", percent);
         }
         sample.reports["emulator"] = totals;
         let Some(gbit) = sample.figures.get("gbit_per_s").copied() else { return Ok(sample) };
@@ -196,6 +219,14 @@ fn was_exact(totals: &Value) -> bool {
     let none = |name: &str| totals[name].as_u64() == Some(0);
     let late = totals["lateness_us"]["p99"].as_f64().unwrap_or(f64::INFINITY);
     late <= LATE_MAX_US && ["kernel_drops", "unsent", "refused"].into_iter().all(none)
+}
+
+/// How much of what entered the queue on the way there it dropped.
+fn dropped_percent(totals: &Value) -> Option<f64> {
+    let way = totals.get("forward")?;
+    let number = |name: &str| way.get(name).and_then(Value::as_f64);
+    let (sent, dropped) = (number("sent")?, number("dropped_queue")?);
+    (sent > 0.0).then(|| dropped / sent * 100.0)
 }
 
 fn name(curve: &str, x: f64) -> String {
@@ -266,6 +297,7 @@ impl Experiment for Table {
         let (x, curve) = self.find(row)?;
         match (curve.cell)(x) {
             Cell::Pair(peer, _) => peer.missing(rig),
+            Cell::Together(all, _) => all.iter().find_map(|it| it.peer.missing(rig)),
             Cell::Own(..) | Cell::Nothing => None,
             Cell::Lacks(what) => Some(what.to_owned()),
         }

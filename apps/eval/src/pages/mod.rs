@@ -1,7 +1,8 @@
 //! The documents that are made of runs: written by `eval check --write`, compared by `eval check`.
 //!
 //! ```text
-//!   eval/runs (the last run of each experiment) -+-> docs/performance.md, docs/charts/*.svg
+//!   eval/runs (the last run of each experiment) -+-> docs/performance.md, docs/bad-networks.md,
+//!                                                |    docs/charts/*.svg
 //!   eval/goals.json (what is aimed at)          -+-> docs/goals.md
 //!   docs/faults.jsonl (what was seen of faults) -+
 //!                                                +-> README.md, between two marks
@@ -126,6 +127,7 @@ pub fn all(root: &Path, kept: &Kept) -> Result<BTreeMap<PathBuf, String>, String
     let mut pages = BTreeMap::new();
     let aims = aims::read(&root.join(aims::FILE))?;
     pages.insert(PathBuf::from("docs/performance.md"), performance::page(kept)?);
+    pages.insert(PathBuf::from("docs/bad-networks.md"), performance::networks(kept)?);
     let faults = by_faults::Faults::read(root)?;
     pages.insert(PathBuf::from("docs/goals.md"), aims::page(&aims, kept, &faults)?);
     for it in kept.last.values() {

@@ -1,4 +1,4 @@
-//! `docs/performance.md`: what is missed, and then every table and chart.
+//! `docs/performance.md`, `docs/bad-networks.md`: what is missed, and then every table and chart.
 
 use super::{Kept, KeptRun, charts, histories, in_order};
 use crate::outcome::Outcome;
@@ -12,7 +12,19 @@ Written by `dacapo-eval check --write` from the runs in `eval/runs`; `dacapo eva
 measures again. Goals are ratios, measured side by side in one run, as absolute figures move
 with the machine. Loaded rounds, beside a process that spins and one that copies memory, are
 judged first. What was slow, what was done about it, and what was tried and left:
-[tuning.md](tuning.md).
+[tuning.md](tuning.md). What comes through links that lose and delay:
+[bad-networks.md](bad-networks.md).
+
+";
+
+const NETWORKS_HEAD: &str = "\
+# Bad networks
+
+What comes through links that lose, delay, reorder and are shared: everybody over the same link
+emulator, in rounds in which each has its turn. Written by `dacapo-eval check --write` from the
+runs in `eval/runs`; `dacapo-eval run wan` and `dacapo-eval run media` measure again. A round in
+which the emulator was more than 1 ms late is not counted. All else:
+[performance.md](performance.md).
 
 ";
 
@@ -23,16 +35,37 @@ By the number of the commit; `dacapo eval history ROW --charts DIR` draws any ro
 
 ";
 
-/// The page.
+/// Whether the tables of this experiment are of bad networks.
+fn is_network(it: &&KeptRun) -> bool {
+    let id = it.run.header.id.as_str();
+    ["links", "rtt", "long"].contains(&id) || id.starts_with("wan-") || id.starts_with("media-")
+}
+
+/// The page of bad networks.
+///
+/// # Errors
+/// A chart cannot be drawn.
+pub fn networks(kept: &Kept) -> Result<String, String> {
+    let mut text = NETWORKS_HEAD.to_owned();
+    text += "## Missed\n\n";
+    text += &missed(in_order(kept).filter(is_network));
+    text += &format!("\n{}\n", wrapped(LEGEND));
+    for it in in_order(kept).filter(is_network) {
+        text += &section(it)?;
+    }
+    Ok(text)
+}
+
+/// The page of all that is missed, and of the rest.
 ///
 /// # Errors
 /// A chart cannot be drawn.
 pub fn page(kept: &Kept) -> Result<String, String> {
     let mut text = HEAD.to_owned();
     text += "## Missed\n\n";
-    text += &missed(kept);
+    text += &missed(in_order(kept));
     text += &format!("\n{}\n", wrapped(LEGEND));
-    for it in in_order(kept) {
+    for it in in_order(kept).filter(|it| !is_network(it)) {
         text += &section(it)?;
     }
     let all = histories(kept)?;
@@ -43,10 +76,10 @@ pub fn page(kept: &Kept) -> Result<String, String> {
     Ok(text)
 }
 
-/// Goals that are not met for sure, of all runs.
-fn missed(kept: &Kept) -> String {
+/// Goals that are not met for sure, of these runs.
+fn missed<'a>(runs: impl Iterator<Item = &'a KeptRun>) -> String {
     let mut grid = Grid::default();
-    for it in in_order(kept) {
+    for it in runs {
         for outcome in Outcome::all(&it.run) {
             let mut all = goals(&it.run, &outcome);
             all.rows.retain(|row| row.last().is_some_and(|word| word != "met"));

@@ -40,7 +40,8 @@ fn block(kept: &Kept) -> Result<String, String> {
     }
     text += &format!(
         "Run `{}`; `dacapo eval run network` measures again. All of it, what is missed first: \
-         [docs/performance.md](docs/performance.md), [docs/goals.md](docs/goals.md).\n",
+         [docs/performance.md](docs/performance.md), \
+         [docs/bad-networks.md](docs/bad-networks.md), [docs/goals.md](docs/goals.md).\n",
         it.cited()
     );
     Ok(text)

@@ -14,6 +14,7 @@ mod film;
 mod iperf3;
 mod listed;
 mod setup;
+mod together;
 mod xtp;
 
 pub use self::dacapo::{Dacapo, Which};
@@ -21,6 +22,7 @@ pub use broadcast::{Broadcast, By};
 pub use iperf3::Iperf3;
 pub use listed::Listed;
 pub use setup::SetUp;
+pub use together::{Several, several, together};
 pub use xtp::Xtp;
 
 use crate::experiment::Sample;

@@ -68,13 +68,14 @@ impl Place {
     }
 
     /// Two namespaces with the link emulator of `dacapo` between them; its `config` as on its
-    /// command line, and the congestion control of kernel TCP.
+    /// command line, that of the way back where it is another, and the congestion control of kernel
+    /// TCP.
     ///
     /// # Errors
     /// What `ip` or the emulator says; nothing is left behind.
     pub fn link(
         dacapo: &Path,
-        config: &str,
+        (config, back): (&str, Option<&str>),
         congestion_control: &str,
         stop: &Stop,
     ) -> Result<Self, String> {
@@ -82,7 +83,8 @@ impl Place {
         let (dacapo, ends) = (dacapo.to_string_lossy(), format!("{a},{b}"));
         // Whoever else is busy, packets leave in time.
         let rest = ["nice", "-n", "-10", &dacapo, "link", config, "--between", &ends, "--json"];
-        let words = DIES_WITH_PARENT.iter().copied().chain(rest).map(str::to_owned);
+        let back = back.into_iter().flat_map(|back| ["--back", back]);
+        let words = DIES_WITH_PARENT.iter().copied().chain(rest).chain(back).map(str::to_owned);
         let mut link = Process::start(&words.collect::<Vec<_>>(), Path::new("/"), stop)?;
         link.line(PATIENCE, |line| line.contains("\"listening\""))?;
         place.link = Some(link);

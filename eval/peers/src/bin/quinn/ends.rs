@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use peers::{Failure, Order, PATIENCE, SOCKET_BUFFER_BYTES, say_ready};
+use quinn::congestion::BbrConfig;
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{
     AckFrequencyConfig, ClientConfig, Connection, Endpoint, EndpointConfig, RecvStream,
@@ -39,7 +40,7 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(provider)
 }
 
-fn transport() -> Arc<TransportConfig> {
+fn transport(order: &Order) -> Arc<TransportConfig> {
     let mut transport = TransportConfig::default();
     let window = VarInt::from_u32(FLOW_WINDOW_BYTES);
     let rare = AckFrequencyConfig::default();
@@ -52,6 +53,9 @@ fn transport() -> Arc<TransportConfig> {
         .datagram_receive_buffer_size(usize::try_from(FLOW_WINDOW_BYTES).ok())
         .datagram_send_buffer_size(1 << 20)
         .ack_frequency_config(Some(rare));
+    if order.kind == "stream-bbr" {
+        transport.congestion_controller_factory(Arc::new(BbrConfig::default()));
+    }
     Arc::new(transport)
 }
 
@@ -78,7 +82,7 @@ pub fn listener(order: &Order) -> Result<Endpoint, Failure> {
         .map_err(failure)?;
     let quic = QuicServerConfig::try_from(tls).map_err(failure)?;
     let mut server = ServerConfig::with_crypto(Arc::new(quic));
-    server.transport_config(transport());
+    server.transport_config(transport(order));
     let endpoint = endpoint(order.address, Some(server))?;
     say_ready()?;
     Ok(endpoint)
@@ -117,7 +121,7 @@ pub fn caller(order: &Order, resumes: bool) -> Result<Endpoint, Failure> {
     }
     let quic = QuicClientConfig::try_from(tls).map_err(failure)?;
     let mut client = ClientConfig::new(Arc::new(quic));
-    client.transport_config(transport());
+    client.transport_config(transport(order));
     let any = if order.address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
     let mut endpoint = endpoint(any.parse().map_err(failure)?, None)?;
     endpoint.set_default_client_config(client);

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   stream     one stream, messages of SIZE written without a copy, chunks read as they come
+//!   stream-bbr the same with quinn's BBR in place of CUBIC
 //!   datagram   unreliable datagrams of SIZE
 //!   setup      a connection and a stream for each message there and back, by a whole handshake
 //!   resume     the same, by a handshake that resumes the session before it
@@ -33,11 +34,11 @@ fn main() -> ExitCode {
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         match (order.kind.as_str(), order.role) {
-            ("stream" | "datagram", _) => runtime.block_on(carry_out(order)),
+            ("stream" | "stream-bbr" | "datagram", _) => runtime.block_on(carry_out(order)),
             ("setup" | "resume", Role::Echo) => runtime.block_on(setup::echo(order)),
             ("setup" | "resume", Role::Ping) => runtime.block_on(setup::ping(order)),
             _ => {
-                let kinds = "stream, datagram, and of echo and ping setup and resume";
+                let kinds = "stream, stream-bbr, datagram, and of echo and ping setup and resume";
                 Err(Failure(format!("the kinds are {kinds}")))
             }
         }
@@ -50,7 +51,7 @@ fn carry_out(order: &Order) -> impl Future<Output = Result<Value, Failure>> {
             Role::Sink | Role::Echo => ends::listen(order).await?,
             Role::Source | Role::Ping => ends::call(order).await?,
         };
-        let is_stream = order.kind == "stream";
+        let is_stream = order.kind != "datagram";
         let result = match (order.role, is_stream) {
             (Role::Sink, true) => stream::sink(order, &connection).await,
             (Role::Sink, false) => datagram::sink(order, &connection).await,
