@@ -5,7 +5,7 @@
 //! and the same seed gives the same run, byte for byte.
 //!
 //! And [`Address`], where somebody is reached, which all may compare and one transport reads, and
-//! [`Ranges`], a set of numbers, for what repairs.
+//! [`Ranges`], a set of numbers, for what repairs; [`Ecn`], the congestion codepoint of a datagram.
 //!
 //! Beside them, for tests, [`failpoint!`], the named places where one ends the process (not in
 //! release), [`seeds`], which tries many, [`Tolerance`], after which one that waits hangs, and
@@ -23,6 +23,7 @@
 //! ```
 
 mod address;
+mod ecn;
 pub mod failpoint;
 pub mod panic;
 pub mod patience;
@@ -33,6 +34,7 @@ pub mod skip;
 mod time;
 
 pub use address::{ADDRESS_LEN_MAX, Address, AddressError, IP};
+pub use ecn::Ecn;
 pub use patience::Tolerance;
 pub use random::Random;
 pub use ranges::Ranges;

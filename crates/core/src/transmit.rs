@@ -1,7 +1,7 @@
 //! [`Transmit`]: what goes out, how, from where and to whom.
 
 use crate::ids::StreamId;
-use dacapo_base::{Address, Time};
+use dacapo_base::{Address, Ecn, Time};
 use dacapo_packet::Packet;
 
 /// How a [`Transmit`] goes to its remote.
@@ -50,14 +50,8 @@ pub struct Transmit {
     pub remote: Address,
     /// What.
     pub payload: Payload,
-}
-
-impl Transmit {
-    /// Its sender hears marks of congestion: it is to leave as ECN-capable (RFC 3168, ECT(0)).
-    #[must_use]
-    pub fn is_ecn_capable(&self) -> bool {
-        matches!(&self.payload, Payload::Packet(packet) if packet.is_ecn_capable())
-    }
+    /// The congestion codepoint with which it is to leave (RFC 3168, 9331).
+    pub ecn: Ecn,
 }
 
 /// The bytes of a [`Transmit`].

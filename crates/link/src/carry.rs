@@ -4,7 +4,7 @@
 //! made, bits flipped and a mark set. So the same engine carries datagrams, cells or counters in a
 //! test.
 
-use crate::ecn::Ecn;
+use dacapo_base::Ecn;
 use dacapo_base::Random;
 
 /// How a corrupted item presents itself to the receiver.

@@ -1,8 +1,8 @@
 //! CoDel as RFC 8289 says it, with flows of every kind.
 
 use super::*;
-use crate::ecn::Ecn;
 use crate::flows::{Control, Flow, LEN, World};
+use dacapo_base::Ecn;
 
 const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)

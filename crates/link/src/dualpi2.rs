@@ -23,9 +23,9 @@
 //! happens in them, in a bounded number of steps. IEEE basic operations only.
 
 use crate::carry::Carry;
-use crate::ecn::Ecn;
 use crate::fifo::{Entry, Fifo};
 use crate::stats::LinkStats;
+use dacapo_base::Ecn;
 use dacapo_base::Time;
 use std::time::Duration;
 

@@ -8,7 +8,6 @@
 use crate::carry::{Carry, Corruption};
 use crate::config::{ConfigError, LinkConfig, QueueLimit};
 use crate::dice::{Dice, PassageThrow};
-use crate::ecn::Ecn;
 use crate::fate::{Delivery, DropReason, Fate, Passage};
 use crate::fifo::{Entry, Ticket};
 use crate::loss::LossChain;
@@ -16,6 +15,7 @@ use crate::managed::Managed;
 use crate::queue::{Moved, Transmitter};
 use crate::stats::LinkStats;
 use crate::trace::TraceSource;
+use dacapo_base::Ecn;
 use dacapo_base::{Random, Time, earlier};
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;

@@ -11,9 +11,9 @@
 
 use crate::carry::Carry;
 use crate::dice::PassageThrow;
-use crate::ecn::Ecn;
 use crate::fate::DropReason;
 use crate::stats::LinkStats;
+use dacapo_base::Ecn;
 use dacapo_base::Time;
 use std::collections::VecDeque;
 

@@ -14,8 +14,8 @@
 
 use crate::carry::{Carry, Corruption};
 use crate::config::LinkConfig;
-use crate::ecn::Ecn;
 use crate::engine::Link;
+use dacapo_base::Ecn;
 use dacapo_base::{Random, Time, earlier};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;

@@ -1,10 +1,10 @@
 //! A link with active queue management: what holds of it whatever its law is.
 
 use crate::config::LinkConfig;
-use crate::ecn::Ecn;
 use crate::engine::Link;
 use crate::fate::{Delivery, DropReason, Passage};
 use crate::flows::Packet;
+use dacapo_base::Ecn;
 use dacapo_base::{Random, Time};
 use std::time::Duration;
 

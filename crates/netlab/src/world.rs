@@ -99,9 +99,7 @@ impl Node {
         let local = self.clock.local(now);
         // Without memory it is lost, as it would be in a full socket.
         if let Ok(mut packet) = self.core.pool().packet_from(0, bytes, 0) {
-            if ecn == Ecn::Ce {
-                packet.set_ce_marked();
-            }
+            packet.set_ecn(ecn);
             self.core.handle_datagram(local, ListenerId::default(), from.into(), packet);
         }
     }
@@ -368,7 +366,7 @@ impl World {
         let (bytes, segment) = node.core.bytes(&transmit);
         let datagrams: Vec<Vec<u8>> = bytes.chunks(segment.max(1)).map(<[u8]>::to_vec).collect();
         let (way, remote) = (transmit.way, transmit.remote.ip());
-        let ecn = if transmit.is_ecn_capable() { Ecn::Ect0 } else { Ecn::NotEct };
+        let ecn = transmit.ecn;
         node.core.transmitted(transmit);
         let from = if way == Way::Control { node.control } else { node.data };
         for bytes in datagrams {

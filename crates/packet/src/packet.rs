@@ -1,6 +1,6 @@
 //! [`Packet`]: a view of a counted body, 32 bytes, that stays in its slot.
 
-use dacapo_base::Time;
+use dacapo_base::{Ecn, Time};
 
 /// What a packet carries; whoever stores, joins or regenerates packets carries it along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,8 +18,8 @@ const UNIT_FIRST: u8 = 0b0000_0100;
 const UNIT_LAST: u8 = 0b0000_1000;
 const SHARED: u8 = 0b0001_0000;
 const USE_BY: u8 = 0b0010_0000;
-const ECN_CAPABLE: u8 = 0b0100_0000;
-const CE_MARKED: u8 = 0b1000_0000;
+const ECN_MASK: u8 = 0b1100_0000;
+const ECN_SHIFT: u32 = 6;
 const NO_BODY: u32 = u32::MAX;
 
 /// A view of a body, or an empty slot.
@@ -179,30 +179,18 @@ impl Packet {
         (self.flags, self.time) = (self.flags | USE_BY, at);
     }
 
-    /// Its sender hears marks of congestion, so it is to leave as ECN-capable (RFC 3168, ECT(0)).
+    /// The congestion codepoint with which it is to leave, or with which each segment of it came
+    /// (RFC 3168, 9331).
     #[must_use]
     #[inline]
-    pub fn is_ecn_capable(&self) -> bool {
-        self.flags & ECN_CAPABLE != 0
+    pub fn ecn(&self) -> Ecn {
+        Ecn::from_bits(self.flags >> ECN_SHIFT)
     }
 
-    /// Says that its sender hears marks of congestion.
+    /// Says with which congestion codepoint it is to leave, or came.
     #[inline]
-    pub fn set_ecn_capable(&mut self) {
-        self.flags |= ECN_CAPABLE;
-    }
-
-    /// It came with a mark of congestion (RFC 3168, CE), each segment of it.
-    #[must_use]
-    #[inline]
-    pub fn is_ce_marked(&self) -> bool {
-        self.flags & CE_MARKED != 0
-    }
-
-    /// Says that it came with a mark of congestion.
-    #[inline]
-    pub fn set_ce_marked(&mut self) {
-        self.flags |= CE_MARKED;
+    pub fn set_ecn(&mut self, ecn: Ecn) {
+        self.flags = (self.flags & !ECN_MASK) | (ecn.bits() << ECN_SHIFT);
     }
 
     /// Carries kind, class, time and place in the unit over from another packet.

@@ -11,7 +11,7 @@
 //! [acknowledges](crate::Sent::is_acknowledged)) is not in flight to it: its window does not hold
 //! that, and its rate where it [says so](Controller::holds_unreported).
 
-use dacapo_base::Time;
+use dacapo_base::{Ecn, Time};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,6 +79,29 @@ pub struct Marked {
     pub left_after: Option<Time>,
 }
 
+/// What both ends have counted between two questions: what left, and what had come of it when the
+/// newer question did (the content of RFC 8888, in sums).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// All that it tells of left after this.
+    pub left_after: Time,
+    /// When the newer question left, behind everything that it counts.
+    pub asked: Time,
+    /// Packets that came, and about how many bytes those were.
+    pub packets: u64,
+    /// See `packets`.
+    pub bytes: u64,
+    /// Packets that were missing already at the question before, and had not come by this one.
+    pub lost: u64,
+    /// Those of the packets that came with a mark of congestion (CE).
+    pub marked: u64,
+    /// How long the newer question and its answer took.
+    pub rtt: Duration,
+    /// When that question came by the peer's clock less when it left by ours, in nanoseconds: only
+    /// by how much it changes says something.
+    pub one_way_ns: i64,
+}
+
 /// What is known of a path before anything is measured: what was measured before it moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Prior {
@@ -115,6 +138,11 @@ pub trait Controller: Send {
         let _ = (cx, marked);
     }
 
+    /// Both ends have counted more: told to who [goes by that](Controller::goes_by_counts).
+    fn on_counted(&mut self, cx: &ControllerCx, counts: &Counts) {
+        let _ = (cx, counts);
+    }
+
     /// Something leaves again after nothing has for [`crate::IDLE_AFTER`]: what was learned may be
     /// old.
     fn on_idle(&mut self, cx: &ControllerCx) {
@@ -142,9 +170,17 @@ pub trait Controller: Send {
         true
     }
 
-    /// Whether it yields when packets come with a mark ([`Controller::on_marked`]): only then may
-    /// they say that they can be marked instead of dropped. It is asked once.
-    fn is_ecn_capable(&self) -> bool {
+    /// With which congestion codepoint packets leave: ECT(0) of one that yields when they come with
+    /// a mark ([`Controller::on_marked`]; RFC 3168), ECT(1) of one that yields by how many of them
+    /// do (RFC 9331). It is asked once.
+    fn ecn(&self) -> Ecn {
+        Ecn::NotEct
+    }
+
+    /// Whether it goes by what both ends count ([`Controller::on_counted`]), where the peer counts:
+    /// then its window and rate hold all packets of the path, whether a module reports about them
+    /// or not, and it is told by counts alone what came, was lost or marked. It is asked once.
+    fn goes_by_counts(&self) -> bool {
         false
     }
 

@@ -9,22 +9,39 @@
 //! A question leaves behind the packets that it counts, so one that overtakes some, or is
 //! overtaken, makes one difference larger and the next smaller by as much.
 //!
+//! What is missing at one answer may only have been overtaken by its question; what is missing at
+//! the next one still is lost.
+//!
+//! How often it is asked depends on what leaves, see [`Counting::handle_left`].
+//!
 //! Invariants: at most [`ASKED_MAX`] questions are remembered; only an answer to a newer question
-//! than before says anything.
+//! than before says anything; nothing is lost twice.
 
+use crate::controller::Counts;
 use dacapo_base::Time;
 use std::collections::VecDeque;
+use std::time::Duration;
 
 /// Questions whose answers may still say something.
 const ASKED_MAX: usize = 64;
+
+/// A question for so many packets is hardly noticed beside them.
+const MANY: u64 = 16;
+
+/// It is asked no more often.
+const EVERY_MIN: Duration = Duration::from_millis(10);
+
+/// And within this time at the latest, where a controller goes by the answers.
+const EVERY_MAX: Duration = Duration::from_millis(40);
 
 /// What had left for a path at some time, and what of it had come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counted {
     /// When this was asked.
     pub at: Time,
-    /// Packets that had left.
+    /// Packets that had left, and their bytes.
     pub sent: u64,
+    pub bytes: u64,
     /// Bytes of them of which no controller holds any.
     pub uncontrolled_bytes: u64,
     /// Packets of them that said that their sender hears marks of congestion.
@@ -32,6 +49,31 @@ pub(crate) struct Counted {
     /// Packets that had come, and those of them that came with a mark.
     pub received: u64,
     pub marked: u64,
+    /// Packets that were missing at an answer, and at the next one.
+    pub lost: u64,
+}
+
+impl Counted {
+    /// Of what had left no answer told yet before.
+    fn missing(&self) -> u64 {
+        self.sent - self.received
+    }
+
+    /// What is counted since `before`; the newer question and its answer took `rtt`.
+    pub fn since(&self, before: &Self, rtt: Duration, one_way_ns: i64) -> Counts {
+        let (sent, packets) = (self.sent - before.sent, self.received - before.received);
+        let bytes = u128::from(self.bytes - before.bytes) * u128::from(packets);
+        Counts {
+            left_after: before.at,
+            asked: self.at,
+            packets,
+            bytes: u64::try_from(bytes / u128::from(sent.max(1))).unwrap_or(u64::MAX),
+            lost: self.lost - before.lost,
+            marked: self.marked - before.marked,
+            rtt,
+            one_way_ns,
+        }
+    }
 }
 
 /// What a peer says has come.
@@ -49,8 +91,12 @@ const MARKED_RANGE: u32 = 1 << 24;
 #[derive(Debug, Default)]
 pub(crate) struct Counting {
     sent: u64,
+    bytes: u64,
     uncontrolled_bytes: u64,
     capable: u64,
+    /// How many packets have left since it was asked last.
+    unasked: u64,
+    asked_at: Time,
     /// By the number of the question, the oldest first.
     asked: VecDeque<(u64, Counted)>,
     /// What the newest answer has said, and the number of its question.
@@ -61,7 +107,7 @@ impl Counting {
     /// So much has left; `is_uncontrolled`: no controller holds it.
     #[inline]
     pub fn handle_sent(&mut self, packets: u64, bytes: u64, is_uncontrolled: bool) {
-        self.sent += packets;
+        (self.sent, self.bytes) = (self.sent + packets, self.bytes + bytes);
         self.uncontrolled_bytes += if is_uncontrolled { bytes } else { 0 };
     }
 
@@ -69,6 +115,34 @@ impl Counting {
     #[inline]
     pub fn handle_capable(&mut self, packets: u64) {
         self.capable += packets;
+    }
+
+    /// So many packets that are to be heard of have left: within what time it is to be asked, where
+    /// that is not known yet. After the first it is a round trip, and after [`MANY`] a quarter of
+    /// it, by which a window that doubles has not grown far. Where a controller goes by it
+    /// (`is_gone_by`) it is [`EVERY_MAX`] at most, and after [`MANY`] at once.
+    pub fn handle_left(
+        &mut self,
+        now: Time,
+        packets: u64,
+        rtt: Duration,
+        is_gone_by: bool,
+    ) -> Option<Duration> {
+        let before = self.unasked;
+        self.unasked = before.saturating_add(packets);
+        let is_many = match before {
+            MANY.. => return None,
+            _ if self.unasked >= MANY => true,
+            0 => false,
+            _ => return None,
+        };
+        let passed = now.since(self.asked_at);
+        Some(match (is_gone_by, is_many) {
+            (true, true) => EVERY_MIN.saturating_sub(passed),
+            (true, false) => rtt.min(EVERY_MAX).max(EVERY_MIN),
+            (false, true) => (rtt / 4).max(EVERY_MIN),
+            (false, false) => rtt.max(EVERY_MIN),
+        })
     }
 
     /// Whether the peer counts, and so says which packets came with a mark.
@@ -91,10 +165,15 @@ impl Counting {
         if self.asked.len() >= ASKED_MAX {
             self.asked.pop_front();
         }
-        let (sent, uncontrolled_bytes, capable) =
-            (self.sent, self.uncontrolled_bytes, self.capable);
-        let nothing = Counted::default();
-        let counted = Counted { at: now, sent, uncontrolled_bytes, capable, ..nothing };
+        (self.unasked, self.asked_at) = (0, now);
+        let counted = Counted {
+            at: now,
+            sent: self.sent,
+            bytes: self.bytes,
+            uncontrolled_bytes: self.uncontrolled_bytes,
+            capable: self.capable,
+            ..Counted::default()
+        };
         self.asked.push_back((number, counted));
     }
 
@@ -111,7 +190,8 @@ impl Counting {
         let more = u64::from(more).min(asked.sent.saturating_sub(before.received));
         let marked = came.marked.wrapping_sub(before.marked as u32) % MARKED_RANGE;
         let marked = before.marked + u64::from(marked).min(more);
-        let counted = Counted { received: before.received + more, marked, ..asked };
+        let mut counted = Counted { received: before.received + more, marked, ..asked };
+        counted.lost = before.lost.max(counted.missing().min(before.missing()));
         self.last = Some((number, counted));
         Some(counted)
     }
@@ -138,11 +218,20 @@ mod tests {
         ask(&mut it, 2);
         let at = Time::from_millis;
         assert!(!it.is_answered());
-        let (nothing, uncontrolled_bytes) = (Counted::default(), 4_000);
-        let first = Counted { at: at(1), sent: 40, uncontrolled_bytes, received: 38, ..nothing };
+        let first = Counted {
+            at: at(1),
+            sent: 40,
+            bytes: 4_000,
+            uncontrolled_bytes: 4_000,
+            received: 38,
+            ..Counted::default()
+        };
         assert_eq!(it.handle_answer(1, came(38)), Some(first));
-        let second = Counted { at: at(2), sent: 90, uncontrolled_bytes, received: 78, ..nothing };
+        let second = Counted { at: at(2), sent: 90, bytes: 9_000, received: 78, lost: 2, ..first };
         assert_eq!(it.handle_answer(2, came(78)), Some(second));
+        let counts = second.since(&first, Duration::ZERO, 7);
+        assert_eq!((counts.left_after, counts.asked), (at(1), at(2)));
+        assert_eq!((counts.packets, counts.bytes, counts.lost), (40, 4_000, 2));
         assert_eq!(it.handle_answer(2, came(78)), None, "once");
         assert_eq!(it.handle_answer(9, came(78)), None, "to nothing");
         assert!(it.is_answered());
@@ -181,6 +270,45 @@ mod tests {
         ask(&mut it, 4);
         let all = u64::from(u32::MAX) + 40;
         assert_eq!(it.handle_answer(4, came(all as u32)).unwrap().received, all);
+    }
+
+    #[test]
+    fn what_is_missing_at_two_answers_is_lost_once_and_what_comes_late_is_not() {
+        let mut it = Counting::default();
+        let mut lost = |number: u64, received| {
+            it.handle_sent(10, 0, false);
+            ask(&mut it, number);
+            it.handle_answer(number, came(received)).unwrap().lost
+        };
+        assert_eq!(lost(1, 7), 0, "three may be on their way");
+        assert_eq!(lost(2, 19), 1, "two were");
+        assert_eq!(lost(3, 25), 1, "of the five at most one was missing before");
+        assert_eq!(lost(4, 34), 5, "they are missing still, and one more");
+        assert_eq!(lost(5, 44), 6);
+        assert_eq!(lost(6, 55), 6, "one that was given up has come");
+        assert_eq!(lost(7, 65), 6, "and is not lost again");
+    }
+
+    #[test]
+    fn it_is_asked_after_what_leaves_and_sooner_after_much() {
+        let (mut it, ms, at) = (Counting::default(), Duration::from_millis, Time::from_millis);
+        let mut left =
+            |packets, rtt, is_gone_by| it.handle_left(at(200), packets, ms(rtt), is_gone_by);
+        assert_eq!(left(1, 80, false), Some(ms(80)));
+        assert_eq!(left(14, 80, false), None);
+        assert_eq!(left(1, 80, false), Some(ms(20)), "sixteen");
+        assert_eq!(left(1_000, 80, false), None);
+        for (packets, rtt, is_gone_by, wait) in [
+            (45, 80, false, ms(20)),
+            (1, 1, false, EVERY_MIN),
+            (1, 80, true, EVERY_MAX),
+            (1, 1, true, EVERY_MIN),
+            (45, 80, true, ms(8)),
+        ] {
+            it.note_asked(at(198), 1);
+            let waits = it.handle_left(at(200), packets, ms(rtt), is_gone_by);
+            assert_eq!(waits, Some(wait), "{packets} {rtt} {is_gone_by}");
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! [`Ecn`]: whether packets may say on this path that their sender hears marks of congestion.
+//! [`Marking`]: whether packets may say on this path that their sender hears marks of congestion.
 //!
 //! ```text
 //!   testing --- ten have come, and not all with a mark ---> set
@@ -9,21 +9,13 @@
 //! While it is tested it is set. A hop that clears the bits does no harm: no mark comes, and the
 //! controller goes by losses.
 //!
-//! How often it is asked what was marked depends on what leaves, see [`Ecn::handle_left`].
-//!
 //! Source: RFC 9000, section 13.4.2 and appendix A.4, by what probes count (see
 //! [`crate::counting`]) instead of what each acknowledgement does.
 
-use std::time::Duration;
+use dacapo_base::Ecn;
 
 /// So many packets decide.
 const TESTED: u64 = 10;
-
-/// A question for so many packets is hardly noticed beside them.
-const MANY: u64 = 16;
-
-/// It is asked no more often.
-const EVERY_MIN: Duration = Duration::from_millis(10);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
@@ -35,11 +27,9 @@ enum State {
 
 /// See the module. Nothing may say so by default.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Ecn {
-    /// The controller yields to marks.
-    is_heard: bool,
-    /// How many that can be marked have left since it was asked what was.
-    unasked: u64,
+pub(crate) struct Marking {
+    /// With which codepoint packets leave, by what the controller does with marks.
+    wanted: Ecn,
     state: State,
     /// Of those that said so: how many have left, and come, and came with a mark.
     sent: u64,
@@ -47,36 +37,21 @@ pub(crate) struct Ecn {
     marked: u64,
 }
 
-impl Ecn {
-    /// Of a path that nothing is known of, whose controller yields to marks or not.
-    pub fn new(is_heard: bool) -> Self {
-        Self { is_heard, ..Self::default() }
+impl Marking {
+    /// Of a path that nothing is known of, whose packets are to leave with this codepoint.
+    pub fn new(wanted: Ecn) -> Self {
+        Self { wanted, ..Self::default() }
     }
 
-    /// Whether packets may say so.
+    /// With which codepoint packets may leave.
     #[inline]
-    pub fn may_be_set(&self) -> bool {
-        self.is_heard && self.state != State::NotSet
+    pub fn codepoint(&self) -> Ecn {
+        if self.state == State::NotSet { Ecn::NotEct } else { self.wanted }
     }
 
-    /// So many that can be marked have left: within what time it is to be asked what was, where
-    /// that is not known yet. After the first it is a round trip, and after [`MANY`] a quarter of
-    /// it, by which a window that doubles has not grown far.
-    pub fn handle_left(&mut self, packets: u64, rtt: Duration) -> Option<Duration> {
-        let before = self.unasked;
-        self.unasked = before.saturating_add(packets);
-        let wait = match before {
-            MANY.. => return None,
-            _ if self.unasked >= MANY => rtt / 4,
-            0 => rtt,
-            _ => return None,
-        };
-        Some(wait.max(EVERY_MIN))
-    }
-
-    /// It is asked what was marked.
-    pub fn handle_asked(&mut self) {
-        self.unasked = 0;
+    /// With which codepoint what must come may leave: only one that is known to be carried.
+    pub fn proven(&self) -> Ecn {
+        if self.state == State::Set { self.wanted } else { Ecn::NotEct }
     }
 
     /// Of so many packets, each of which said so, so many have come, so many of them with a mark.
@@ -100,9 +75,9 @@ mod tests {
     use super::*;
 
     fn after(counts: &[(u64, u64, u64)]) -> bool {
-        let mut it = Ecn::new(true);
+        let mut it = Marking::new(Ecn::Ect1);
         counts.iter().for_each(|(sent, came, marked)| it.handle_counted(*sent, *came, *marked));
-        it.may_be_set()
+        it.codepoint() == Ecn::Ect1
     }
 
     #[test]
@@ -116,17 +91,16 @@ mod tests {
     }
 
     #[test]
-    fn it_is_asked_after_what_can_be_marked_and_sooner_after_much() {
-        assert!(!Ecn::default().may_be_set(), "nobody would yield");
-        let (mut it, ms) = (Ecn::new(true), Duration::from_millis);
-        assert_eq!(it.handle_left(1, ms(80)), Some(ms(80)));
-        assert_eq!(it.handle_left(14, ms(80)), None);
-        assert_eq!(it.handle_left(1, ms(80)), Some(ms(20)), "sixteen");
-        assert_eq!(it.handle_left(1_000, ms(80)), None);
-        it.handle_asked();
-        assert_eq!(it.handle_left(45, ms(80)), Some(ms(20)), "a train");
-        it.handle_asked();
-        assert_eq!(it.handle_left(1, ms(1)), Some(EVERY_MIN));
+    fn both_codepoints_are_tested_alike_and_nothing_else_is_set() {
+        for wanted in [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1] {
+            let mut it = Marking::new(wanted);
+            assert_eq!((it.codepoint(), it.proven()), (wanted, Ecn::NotEct));
+            let mut good = it;
+            good.handle_counted(10, 10, 3);
+            assert_eq!((good.codepoint(), good.proven()), (wanted, wanted));
+            it.handle_counted(10, 0, 0);
+            assert_eq!((it.codepoint(), it.proven()), (Ecn::NotEct, Ecn::NotEct));
+        }
     }
 
     #[test]

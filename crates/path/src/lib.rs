@@ -35,8 +35,8 @@ pub use bound::Bound;
 pub use breaker::Held;
 pub use bucket::TokenBucket;
 pub use controller::{
-    Controller, ControllerCx, ControllerEntry, ControllerSpec, Delivered, Leads, Lost, Marked,
-    OpenController, Prior, Sent,
+    Controller, ControllerCx, ControllerEntry, ControllerSpec, Counts, Delivered, Leads, Lost,
+    Marked, OpenController, Prior, Sent,
 };
 pub use counting::Came;
 pub use estimate::{ClockOffset, RttEstimate};

@@ -19,12 +19,12 @@ use crate::controller::{
     Controller, ControllerCx, ControllerEntry, Delivered, Free, Lost, Marked, Prior, Sent,
 };
 use crate::counting::{Came, Counting};
-use crate::ecn::Ecn;
+use crate::ecn::Marking;
 use crate::estimates::{BelowSeen, Estimates};
 use crate::in_flight::InFlight;
 use crate::pacer::Pacer;
 use crate::{ClockOffset, Life, PathSeen, Prober, Question};
-use dacapo_base::{Time, earlier};
+use dacapo_base::{Ecn, Time, earlier};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,7 +74,9 @@ pub struct Path {
     is_open: bool,
     /// Its rate holds what no module reports about, too.
     holds_unreported: bool,
-    ecn: Ecn,
+    /// It goes by what both ends count, where the peer does.
+    goes_by_counts: bool,
+    marking: Marking,
     /// What it says: the most bytes in flight, and when it wants to be called.
     window: u64,
     call_at: Option<Time>,
@@ -115,7 +117,8 @@ impl Path {
             is_free: true,
             is_open: true,
             holds_unreported: true,
-            ecn: Ecn::default(),
+            goes_by_counts: false,
+            marking: Marking::default(),
             window: u64::MAX,
             call_at: None,
             pacer: Pacer::default(),
@@ -142,10 +145,10 @@ impl Path {
                 Err(_) => self.go_without(),
             }
         }
-        let said = self.with_controller(|it| (it.holds_unreported(), it.is_ecn_capable()));
-        let (holds_unreported, is_ecn_capable) = said.unwrap_or((true, false));
-        self.holds_unreported = holds_unreported;
-        self.ecn = Ecn::new(is_ecn_capable);
+        let ask = |it: &mut dyn Controller| (it.holds_unreported(), it.goes_by_counts(), it.ecn());
+        let (holds_unreported, goes_by_counts, ecn) = self.with_controller(ask).unwrap_or_default();
+        (self.holds_unreported, self.goes_by_counts) = (holds_unreported, goes_by_counts);
+        self.marking = Marking::new(ecn);
         self.obey(now);
     }
 
@@ -163,7 +166,7 @@ impl Path {
     #[cold]
     fn go_without(&mut self) {
         (self.controller, self.has_panicked) = (Box::new(Free), true);
-        self.ecn = Ecn::default();
+        (self.marking, self.goes_by_counts) = (Marking::default(), false);
     }
 
     /// The name of its controller; `none` when that has panicked.
@@ -211,24 +214,26 @@ impl Path {
         if self.is_open { usize::MAX } else { self.held_allowance(now, is_acknowledged) }
     }
 
-    /// Whether no controller holds these.
+    /// Whether the window holds these: of them it is heard what came, by reports or by counts.
     #[inline]
-    fn is_uncontrolled(&self, is_acknowledged: bool) -> bool {
-        self.is_free || !is_acknowledged
+    fn is_heard_of(&self, is_acknowledged: bool) -> bool {
+        is_acknowledged || self.goes_by_counts && self.counting.is_answered()
     }
 
-    /// Whether what leaves now may say that its sender hears marks of congestion (RFC 3168): its
-    /// controller does, the peer counts marks, and the path carries such packets.
+    /// The congestion codepoint with which what leaves now does (RFC 3168, 9331): Not-ECT unless
+    /// its controller yields to marks, the peer counts them, and the path carries such packets.
     #[must_use]
     #[inline]
-    pub fn is_ecn_capable(&self, is_acknowledged: bool) -> bool {
-        is_acknowledged && self.ecn.may_be_set() && self.counting.is_answered()
+    pub fn ecn(&self, is_acknowledged: bool) -> Ecn {
+        let may_be_set = self.is_heard_of(is_acknowledged) && self.counting.is_answered();
+        if may_be_set { self.marking.codepoint() } else { Ecn::NotEct }
     }
 
     fn held_allowance(&mut self, now: Time, is_acknowledged: bool) -> usize {
-        let is_held = self.breaker.is_holding() && self.is_uncontrolled(is_acknowledged);
+        let is_windowed = self.is_heard_of(is_acknowledged);
+        let is_held = self.breaker.is_holding() && (self.is_free || !is_windowed);
         let held = if is_held { self.breaker.allowance(now) } else { usize::MAX };
-        let window = if is_acknowledged { self.in_flight.room_in(self.window) } else { usize::MAX };
+        let window = if is_windowed { self.in_flight.room_in(self.window) } else { usize::MAX };
         let is_paced = is_acknowledged || self.holds_unreported;
         let paced = if is_paced { self.pacer.allowance(now) } else { usize::MAX };
         held.min(window).min(paced)
@@ -272,12 +277,13 @@ impl Path {
         if sent.is_acknowledged || self.holds_unreported {
             self.pacer.take(now, sent.bytes);
         }
-        let is_uncontrolled = self.is_uncontrolled(sent.is_acknowledged);
+        let is_heard_of = self.is_heard_of(sent.is_acknowledged);
+        let is_uncontrolled = self.is_free || !is_heard_of;
         self.counting.handle_sent(sent.packets, sent.bytes, is_uncontrolled);
         if is_uncontrolled {
             self.breaker.take(now, sent.bytes);
         }
-        if !sent.is_acknowledged {
+        if !is_heard_of {
             return;
         }
         let is_idle = self.sent.is_some_and(|last| now.since(last) >= IDLE_AFTER);
@@ -289,8 +295,10 @@ impl Path {
         self.sent = Some(now);
         if sent.is_ecn_capable {
             self.counting.handle_capable(sent.packets);
-            let rtt = self.rtt().unwrap_or_default();
-            if let Some(wait) = self.ecn.handle_left(sent.packets, rtt) {
+        }
+        if sent.is_ecn_capable || self.goes_by_counts {
+            let (packets, rtt) = (sent.packets, self.rtt().unwrap_or_default());
+            if let Some(wait) = self.counting.handle_left(now, packets, rtt, self.goes_by_counts) {
                 self.prober.iter_mut().for_each(|prober| prober.ask_within(now, wait));
                 self.is_due_earlier = true;
             }
@@ -304,6 +312,10 @@ impl Path {
     /// Modules of its flows have seen something of it.
     pub fn handle_seen(&mut self, now: Time, seen: &PathSeen) {
         let rtt = seen.rtt.or(self.rtt()).unwrap_or_default();
+        if self.is_heard_of(false) {
+            // Counts say the same of all packets.
+            return self.estimates.handle_seen(now, seen, seen.delivered_bytes, rtt);
+        }
         let came = self.in_flight.take(now, seen.delivered_packets);
         let lost = self.in_flight.take(now, seen.lost_packets);
         if let Some(sent_at) = seen.sent_at {
@@ -342,7 +354,8 @@ impl Path {
     }
 
     fn cx(&self, now: Time) -> ControllerCx {
-        let (in_flight_bytes, is_limited) = (self.in_flight.bytes(), self.is_awaited);
+        let is_limited = self.is_awaited || self.is_unreported_awaited && self.is_heard_of(false);
+        let in_flight_bytes = self.in_flight.bytes();
         ControllerCx { now, in_flight_bytes, rtt: self.rtt(), is_limited }
     }
 
@@ -427,9 +440,8 @@ impl Path {
     /// The next question that is due.
     pub fn poll_question(&mut self, now: Time) -> Option<Question> {
         let question = self.prober.as_mut()?.poll_question(now)?;
-        self.ecn.handle_asked();
         self.counting.note_asked(now, question.number);
-        Some(question)
+        Some(Question { ecn: self.marking.proven(), ..question })
     }
 
     /// How many packets have left so far: what a question says.
@@ -465,35 +477,38 @@ impl Path {
         let after = (*prober.offset(), prober.datagram_len(now));
         let clock = (before.0 != after.0).then_some(after.0);
         let there = Duration::from_nanos(answered.saturating_sub(received));
-        let held = came.and_then(|came| self.handle_count(now, number, came, there));
+        let held = came.and_then(|_| self.handle_count(now, answer, there));
         Some(Heard { is_back, has_len: before.1 != after.1, clock, held })
     }
 
-    /// This had come before a question, whose answer was held for so long.
-    fn handle_count(
-        &mut self,
-        now: Time,
-        number: u64,
-        came: Came,
-        there: Duration,
-    ) -> Option<Held> {
-        let before = self.counting.last();
-        let counted = self.counting.handle_answer(number, came)?;
-        let (sent, received) = (counted.sent - before.sent, counted.received - before.received);
-        let marked = counted.marked - before.marked;
-        self.estimates.handle_counted(sent, received);
-        if sent > 0 && counted.capable - before.capable == sent {
-            self.ecn.handle_counted(sent, received, marked);
-        }
-        if marked > 0 {
-            // What is in flight is heard of no more by that.
-            self.estimates.handle_marked(marked);
-            let cx = self.cx(now);
-            let marked = Marked { packets: marked, left_after: Some(before.at) };
-            self.with_controller(|it| it.on_marked(&cx, &marked));
-            self.obey(now);
-        }
+    /// What had come before a question, whose answer was held for so long.
+    fn handle_count(&mut self, now: Time, answer: &Answer, there: Duration) -> Option<Held> {
+        let (before, was_answered) = (self.counting.last(), self.counting.is_answered());
+        let counted = self.counting.handle_answer(answer.number, answer.came?)?;
         let rtt = now.since(counted.at).saturating_sub(there);
+        let one_way_ns = answer.received.wrapping_sub(counted.at.as_nanos()).cast_signed();
+        let counts = counted.since(&before, rtt, one_way_ns);
+        let sent = counted.sent - before.sent;
+        self.estimates.handle_counted(sent, counts.packets);
+        if sent > 0 && counted.capable - before.capable == sent {
+            self.marking.handle_counted(sent, counts.packets, counts.marked);
+        }
+        self.estimates.handle_marked(counts.marked);
+        let is_gone_by = self.goes_by_counts && was_answered;
+        if is_gone_by {
+            self.in_flight.forget_before(counted.at);
+            self.in_flight.stay_active(now);
+        }
+        let (cx, left_after) = (self.cx(now), Some(before.at));
+        self.with_controller(|it| match is_gone_by {
+            true => it.on_counted(&cx, &counts),
+            // What is in flight is heard of no more by that.
+            false if counts.marked > 0 => {
+                it.on_marked(&cx, &Marked { packets: counts.marked, left_after });
+            }
+            false => {}
+        });
+        self.obey(now);
         let held = self.breaker.handle_counted(now, counted, rtt)?;
         self.obey(now);
         self.is_due_earlier = true;

@@ -28,7 +28,7 @@
 
 use crate::mtu::PathMtu;
 use crate::{ClockOffset, RttEstimate};
-use dacapo_base::Time;
+use dacapo_base::{Ecn, Time};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -68,6 +68,9 @@ pub struct Question {
     pub number: u64,
     /// The length of the datagram in bytes, padding included.
     pub len: usize,
+    /// The congestion codepoint with which it is to leave: that of what it asks about, so that it
+    /// waits in the same queues, once it is known that the path carries that.
+    pub ecn: Ecn,
 }
 
 /// Whether the peer gives signs of life.
@@ -211,7 +214,7 @@ impl Prober {
         if let Some(mtu) = &mut self.mtu {
             mtu.handle_asked(now, number, len);
         }
-        Question { number, len }
+        Question { number, len, ecn: Ecn::NotEct }
     }
 
     /// Notes that time has passed, before [`Prober::life`] is asked: what this end has slept

@@ -163,7 +163,7 @@ impl Reactor {
             remote: transmit.remote,
             bytes: bytes.get(skip..).unwrap_or_default(),
             segment_len,
-            is_ecn_capable: transmit.is_ecn_capable(),
+            ecn: transmit.ecn,
         };
         match attached.transport.send(&outgoing) {
             Ok(Sent::All) => self.core.transmitted(transmit),

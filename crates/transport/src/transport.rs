@@ -1,7 +1,7 @@
 //! The [`Transport`] trait and what goes in and out of it.
 
 use crate::{JoinError, Membership, TransportStats};
-use dacapo_base::{Address, Time};
+use dacapo_base::{Address, Ecn, Time};
 use dacapo_lift::TransportSpec;
 use dacapo_packet::{Packet, Pool};
 use dacapo_sys::poll::{Event, Registry};
@@ -30,9 +30,8 @@ pub struct Outgoing<'a> {
     pub bytes: &'a [u8],
     /// The length in bytes of each datagram of the train; `bytes.len()` for a single one.
     pub segment_len: usize,
-    /// Its sender hears marks of congestion: it is to leave as ECN-capable (RFC 3168, ECT(0)),
-    /// where the transport can say so.
-    pub is_ecn_capable: bool,
+    /// The congestion codepoint with which it is to leave, where the transport can say so.
+    pub ecn: Ecn,
 }
 
 impl<'a> Outgoing<'a> {
@@ -50,7 +49,7 @@ impl<'a> Outgoing<'a> {
         bytes: &'a [u8],
         segment_len: usize,
     ) -> Self {
-        Self { lane, remote: remote.into(), bytes, segment_len, is_ecn_capable: false }
+        Self { lane, remote: remote.into(), bytes, segment_len, ecn: Ecn::NotEct }
     }
 
     /// How many datagrams these are; an empty one is one.
@@ -84,7 +83,7 @@ pub struct Incoming {
     pub remote: Address,
     /// The bytes: one segment per datagram, and the time of arrival. Between the segments there may
     /// be gaps, and other packets may share the body. Whether it came with a mark of congestion is
-    /// said by [`Packet::is_ce_marked`]. Whoever takes it frees it in the pool.
+    /// said by [`Packet::ecn`]. Whoever takes it frees it in the pool.
     pub packet: Packet,
 }
 

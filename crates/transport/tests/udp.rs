@@ -6,7 +6,7 @@
 mod common;
 
 use common::{V4, V6, at, hosts};
-use dacapo_base::Random;
+use dacapo_base::{Ecn, Random};
 use dacapo_sys::udp;
 use dacapo_transport::conformance::{self, Ends, Owned, Pair, Side};
 use dacapo_transport::udp::{BindError, Config, DialError, Udp};
@@ -385,9 +385,9 @@ fn what_hears_marks_leaves_as_ecn_capable_and_a_mark_is_seen() {
         let (mut server, remote) = serve(host);
         let mut raw = udp::Socket::bind(at(host), &udp::Config::default()).unwrap();
         let from = raw.local_addr().unwrap();
-        for is_ecn_capable in [false, true] {
+        for ecn in [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1] {
             let datagram = Outgoing::datagram(TrafficClass::Control, from, b"to be marked");
-            server.send_all(&Outgoing { is_ecn_capable, ..datagram });
+            server.send_all(&Outgoing { ecn, ..datagram });
             let mut bytes = [0; 100];
             let recv = loop {
                 match raw.recv(&mut bytes) {
@@ -395,7 +395,7 @@ fn what_hears_marks_leaves_as_ecn_capable_and_a_mark_is_seen() {
                     recv => break recv.unwrap(),
                 }
             };
-            assert_eq!(recv.ecn, is_ecn_capable.then_some(udp::Ecn::Ect0), "{host}");
+            assert_eq!(recv.ecn, udp::Ecn::from_bits(ecn.bits()), "{host}");
         }
         server.transport.open_data(from.into()).unwrap();
         let mut come = |ecn: Option<udp::Ecn>, count| {

@@ -5,7 +5,7 @@ use crate::control::Datagram;
 use crate::ids::StreamId;
 use crate::network::{ChannelEvent, NetworkEvent};
 use crate::transmit::{ListenerId, Payload, Transmit, Way};
-use dacapo_base::{Address, Time, earlier};
+use dacapo_base::{Address, Ecn, Time, earlier};
 use dacapo_packet::Packet;
 use std::time::Duration;
 
@@ -56,8 +56,8 @@ impl Core {
         if let Some(transmit) = self.poll_control(now) {
             return Some(transmit);
         }
-        if let Some((way, local, remote, bytes)) = self.router.peers.poll_probe() {
-            return Some(Transmit { way, local, remote, payload: Payload::Bytes(bytes) });
+        if let Some((way, local, remote, bytes, ecn)) = self.router.peers.poll_probe() {
+            return Some(Transmit { way, local, remote, payload: Payload::Bytes(bytes), ecn });
         }
         let packet = self.outgoing.poll(now, &mut self.router);
         // What flows have to say, END above all, goes out with the last of them.
@@ -71,7 +71,7 @@ impl Core {
         let Datagram { local, remote, bytes } = self.router.control.poll_transmit(now)?;
         self.router.drain_control(now);
         let payload = Payload::Bytes(bytes);
-        Some(Transmit { way: Way::Control, local, remote, payload })
+        Some(Transmit { way: Way::Control, local, remote, payload, ecn: Ecn::NotEct })
     }
 
     /// The next packet of the flows: of the highest priority, in turn among equals. It is all that

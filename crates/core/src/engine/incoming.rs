@@ -16,7 +16,7 @@ use crate::network::{ChannelEvent, NetworkEvent};
 use crate::peer::Peer;
 use crate::session::{Flow, Session};
 use crate::transmit::ListenerId;
-use dacapo_base::{Address, Time};
+use dacapo_base::{Address, Ecn, Time};
 use dacapo_lift::Membership;
 use dacapo_packet::{Packet, Pool};
 use dacapo_wire::data::{self, Belongs, TYPE_DATA, classify};
@@ -180,7 +180,7 @@ impl Router {
         let (peers, is_own) = (&mut self.peers, own.is_some());
         self.sessions.with_data(id, |session| {
             let packets = come.as_ref().map_or(0, Packet::segment_count);
-            let is_marked = come.as_ref().is_some_and(Packet::is_ce_marked);
+            let is_marked = come.as_ref().is_some_and(|it| it.ecn() == Ecn::Ce);
             let look = |peer: &mut Peer| {
                 // What goes to a group was not sent to this path alone.
                 peer.note_received(if is_own { packets } else { 0 }, is_marked);

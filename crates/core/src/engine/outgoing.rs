@@ -15,7 +15,7 @@ use crate::ids::{FanOutId, Place, SessionId};
 use crate::schedule::{Asked, Asker, Polled, Schedule};
 use crate::session::Flow;
 use crate::transmit::{Payload, Transmit, Way};
-use dacapo_base::Time;
+use dacapo_base::{Ecn, Time};
 use dacapo_packet::Packet;
 use std::collections::VecDeque;
 
@@ -115,13 +115,15 @@ impl Asking<'_> {
             router.shared.pool.free(packet);
             return None;
         };
+        // What goes to a group has no path, and nobody who would hear of marks.
+        let ecn = Ecn::NotEct;
         for origin in it.origins().iter().skip(1) {
             let payload = Payload::Packet(router.shared.pool.share(&mut packet));
             let local = Some(*origin);
-            self.copies.push_back(Transmit { way: Way::Data, local, remote, payload });
+            self.copies.push_back(Transmit { way: Way::Data, local, remote, payload, ecn });
         }
         let (local, payload) = (it.origins().first().copied(), Payload::Packet(packet));
-        Some(Transmit { way: Way::Data, local, remote, payload })
+        Some(Transmit { way: Way::Data, local, remote, payload, ecn })
     }
 }
 
@@ -155,7 +157,8 @@ fn poll_flow(
         router.apply_told(now, id, index, told);
     }
     let (way, local, remote, packet) = asked.unwrap_or(Err(false))?;
-    Ok(Transmit { way, local, remote, payload: Payload::Packet(packet) })
+    let ecn = packet.ecn();
+    Ok(Transmit { way, local, remote, payload: Payload::Packet(packet), ecn })
 }
 
 /// Gives what fan-outs over streams have to the streams of their members: a view for each.

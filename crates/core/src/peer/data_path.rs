@@ -11,7 +11,7 @@
 
 use crate::flow::{FlowSeen, PathTimes};
 use crate::status::PathStatus;
-use dacapo_base::{Address, Time};
+use dacapo_base::{Address, Ecn, Time};
 use dacapo_path::{Answer, Came, ClockOffset, ControllerEntry, Heard, Life, Path, Question, Sent};
 use dacapo_wire::probe::{self, Count, Probe};
 use sha2::{Digest, Sha256};
@@ -221,10 +221,10 @@ impl DataPath {
         }
     }
 
-    /// Whether what leaves now may say that its sender hears marks of congestion.
+    /// The congestion codepoint with which what leaves now does.
     #[inline]
-    pub fn is_ecn_capable(&self, is_acknowledged: bool) -> bool {
-        self.path.is_ecn_capable(is_acknowledged)
+    pub fn ecn(&self, is_acknowledged: bool) -> Ecn {
+        self.path.ecn(is_acknowledged)
     }
 
     #[inline]
@@ -451,7 +451,7 @@ mod tests {
         let mut path = listening();
         path.note_received(60, false);
         path.note_received(10, true);
-        let question = Question { number: 3, len: 0 };
+        let question = Question { number: 3, len: 0, ecn: Ecn::NotEct };
         let asked = Probe::parse(&path.write_question(ms(1), question)).unwrap();
         assert_eq!(asked.count.map(|count| count.packets), Some(0), "nothing has left");
         let len = probe::LEN + probe::COUNT_LEN;
@@ -478,7 +478,7 @@ mod tests {
 
     #[test]
     fn a_tag_depends_on_the_key_and_on_every_field() {
-        let question = Question { number: 3, len: 64 };
+        let question = Question { number: 3, len: 64, ecn: Ecn::NotEct };
         let (one, mut other) = (listening(), listening());
         other.set_key(ProbeKey::new([8; 16]));
         let probe = Probe::parse(&one.write_question(ms(1), question)).unwrap();

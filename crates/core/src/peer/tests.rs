@@ -7,7 +7,7 @@ use crate::error::Code;
 use crate::flow::FlowSeen;
 use crate::flow::tests::{PLAIN_TRANSPORT, at, ms};
 use crate::transmit::ListenerId;
-use dacapo_base::{Address, Time};
+use dacapo_base::{Address, Ecn, Time};
 use dacapo_lift::{PathSeen, TransportSpec};
 use dacapo_path::{Controller, ControllerEntry, ControllerSpec, Life, Question, Sent};
 use dacapo_wire::probe::Probe;
@@ -212,7 +212,7 @@ fn a_silent_path_is_lost_unless_something_else_was_heard() {
 #[test]
 fn an_answer_is_no_longer_than_its_question_and_says_when_that_came() {
     let path = opened();
-    let bytes = path.write_question(at(1_000), Question { number: 3, len: 400 });
+    let bytes = path.write_question(at(1_000), Question { number: 3, len: 400, ecn: Ecn::NotEct });
     assert_eq!(bytes.len(), 400);
     let asked = Probe::parse(&bytes).unwrap();
     assert_eq!((asked.answer, asked.number, asked.size), (false, 3, 400));

@@ -17,7 +17,7 @@ use crate::schedule::Rank;
 use crate::shared::Shared;
 use crate::status::{FlowStatus, ModuleStatus, PathStatus};
 use crate::transmit::{Offered, StreamWriter, Way};
-use dacapo_base::{Address, Time, earlier};
+use dacapo_base::{Address, Ecn, Time, earlier};
 use dacapo_lift::Runner;
 use dacapo_packet::{Packet, Pool};
 use dacapo_path::controllers::below;
@@ -206,9 +206,7 @@ impl Flow {
         let mut packet = self.end.poll_packet(&mut shared.flow(now), allowed, told);
         match &mut packet {
             Some(packet) if is_path => {
-                if peer.data().is_ecn_capable(is_acknowledged) {
-                    packet.set_ecn_capable();
-                }
+                packet.set_ecn(peer.data().ecn(is_acknowledged));
                 peer.note_sent(now, &self.end.sent(packet));
             }
             None if told.is_held => peer.await_room(is_acknowledged),
@@ -377,7 +375,7 @@ impl FlowEnd {
             packets: packet.segment_count() as u64,
             bytes: packet.payload_len() as u64,
             is_acknowledged: self.is_acknowledged(),
-            is_ecn_capable: packet.is_ecn_capable(),
+            is_ecn_capable: packet.ecn() != Ecn::NotEct,
         }
     }
 

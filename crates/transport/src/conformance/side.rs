@@ -1,7 +1,7 @@
 //! [`Side`] and [`Ends`]: transports with a pool, driven until what is awaited is there.
 
 use crate::{Incoming, Outgoing, RecvOutcome, Sent, StreamTransport, TrafficClass, Transport};
-use dacapo_base::{Address, Random, Time};
+use dacapo_base::{Address, Ecn, Random, Time};
 use dacapo_lift::Property;
 use dacapo_packet::Pool;
 use dacapo_sys::poll::{Event, Interest, Poller};
@@ -83,7 +83,7 @@ impl<T: Transport + ?Sized> Side<T> {
         for Incoming { lane, remote, packet } in self.incoming.drain(..) {
             assert!(packet.time <= now && packet.time > Time::ZERO, "the time of the arrival");
             bytes += packet.payload_len();
-            self.marked_count += if packet.is_ce_marked() { packet.segment_count() } else { 0 };
+            self.marked_count += if packet.ecn() == Ecn::Ce { packet.segment_count() } else { 0 };
             for index in 0..packet.segment_count() {
                 let bytes = self.pool.segment(&packet, index).to_vec();
                 self.arrivals.push(Arrival { bytes, remote, by_data: lane == TrafficClass::Data });

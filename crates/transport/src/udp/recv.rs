@@ -24,9 +24,9 @@ use super::lanes::{Lanes, Place};
 use crate::{
     Incoming, RECV_BYTES_MAX, RECV_PACKETS_MAX, RecvOutcome, TooLong, TrafficClass, TransportStats,
 };
-use dacapo_base::{Address, Time};
+use dacapo_base::{Address, Ecn, Time};
 use dacapo_packet::{Packet, Pool, TRAIN_BYTES_MAX};
-use dacapo_sys::udp::{Ecn, Recv, RecvError};
+use dacapo_sys::udp::{self, Recv, RecvError};
 use std::collections::VecDeque;
 
 /// The sockets of one lane that may have something to read.
@@ -142,9 +142,7 @@ impl<'a> Reading<'a> {
         let mut packet = self.pool.cut(&mut self.arrival, recv.len, segment);
         packet.set_unit_ends(true, true);
         packet.time = self.now;
-        if recv.ecn == Some(Ecn::Ce) {
-            packet.set_ce_marked();
-        }
+        packet.set_ecn(Ecn::from_bits(recv.ecn.map_or(0, udp::Ecn::bits)));
         Read::Arrived(Incoming { lane: self.lane, remote: recv.from.into(), packet }, goes_on)
     }
 }

@@ -21,7 +21,7 @@ impl Udp {
         let channel = self.lanes.channel(place).ok_or(SendError::Closed)?;
         let to = if channel.remote.is_some() { None } else { Some(remote) };
         let segment = u16::try_from(segment_len).ok();
-        let ecn = outgoing.is_ecn_capable.then_some(udp::Ecn::Ect0);
+        let ecn = udp::Ecn::from_bits(outgoing.ecn.bits());
         let send = || channel.socket.send(to, outgoing.bytes, segment, ecn);
         let (kept, result) = send_past(|kept| kept != Kept::Other, send);
         match (kept, &result) {

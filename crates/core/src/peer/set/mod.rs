@@ -22,7 +22,7 @@ use crate::flow::FlowSeen;
 use crate::ready_table::{Due, ReadyTable};
 use crate::shared::Shared;
 use crate::transmit::{ListenerId, Way};
-use dacapo_base::{Address, Time};
+use dacapo_base::{Address, Ecn, Time};
 use dacapo_path::{EARLY_MAX, Question};
 use dacapo_wire::probe::Probe;
 use quinn_proto::StreamId;
@@ -73,8 +73,11 @@ pub(crate) struct Peers {
     unasked: Option<PeerId>,
 }
 
-/// A probe that waits: of which peer, to where.
-type WaitingProbe = (PeerId, Address, Vec<u8>);
+/// A probe that waits: of which peer, to where, and with which congestion codepoint.
+type WaitingProbe = (PeerId, Address, Vec<u8>, Ecn);
+
+/// A probe that leaves: how, from where, to where, and with which congestion codepoint.
+pub(crate) type LeavingProbe = (Way, Option<ListenerId>, Address, Vec<u8>, Ecn);
 
 /// Questions leave half of the room to answers: who asks much has to answer, too.
 fn has_room_for_question(probes: &VecDeque<WaitingProbe>, cx: &PeerCx<'_>) -> bool {
@@ -210,7 +213,7 @@ impl Peers {
             self.push_question(cx, id, remote, question);
         }
         let answer = self.get(id).map(|it| it.data.write_answer(now, probe, len));
-        self.push_probe(cx, id, remote, answer);
+        self.push_probe(cx, id, remote, answer, Ecn::NotEct);
         true
     }
 
@@ -268,12 +271,19 @@ impl Peers {
 
     fn push_question(&mut self, cx: &PeerCx<'_>, id: PeerId, to: Address, question: Question) {
         let bytes = self.get(id).map(|it| it.data.write_question(cx.now, question));
-        self.push_probe(cx, id, to, bytes);
+        self.push_probe(cx, id, to, bytes, question.ecn);
     }
 
-    fn push_probe(&mut self, cx: &PeerCx<'_>, id: PeerId, to: Address, bytes: Option<Vec<u8>>) {
+    fn push_probe(
+        &mut self,
+        cx: &PeerCx<'_>,
+        id: PeerId,
+        to: Address,
+        bytes: Option<Vec<u8>>,
+        ecn: Ecn,
+    ) {
         if self.probes.len() < cx.shared.queues.probes_max {
-            self.probes.extend(bytes.map(|bytes| (id, to, bytes)));
+            self.probes.extend(bytes.map(|bytes| (id, to, bytes, ecn)));
         }
     }
 
@@ -284,12 +294,12 @@ impl Peers {
     /// The next probe, and how it goes. A socket of its own is for a data port that has answered.
     /// Who leaves before that, and an address from which somebody repeats a question, would leave
     /// theirs open for ever.
-    pub fn poll_probe(&mut self) -> Option<(Way, Option<ListenerId>, Address, Vec<u8>)> {
-        let (id, remote, bytes) = self.probes.pop_front()?;
+    pub fn poll_probe(&mut self) -> Option<LeavingProbe> {
+        let (id, remote, bytes, ecn) = self.probes.pop_front()?;
         let peer = self.get(id);
         let is_known = peer.is_some_and(|it| it.data.remote() == Some(remote));
         let way = if is_known { Way::Data } else { Way::Control };
-        Some((way, peer.and_then(Peer::local), remote, bytes))
+        Some((way, peer.and_then(Peer::local), remote, bytes, ecn))
     }
 
     /// When the first is due; `give_up_at` says of one when its first session waits for contact no

@@ -29,7 +29,7 @@ use super::first::{MSS_MIN, PACKETS_FIRST, known_before};
 use crate::controller::{
     Controller, ControllerCx, ControllerEntry, ControllerSpec, Delivered, Lost, Marked, Prior, Sent,
 };
-use dacapo_base::Time;
+use dacapo_base::{Ecn, Time};
 use hearing::Hearing;
 use limits::{Bound, FULL_ROUNDS, Full, Held, left};
 use losses::Losses;
@@ -365,8 +365,8 @@ impl Controller for Bbr {
         }
     }
 
-    fn is_ecn_capable(&self) -> bool {
-        true
+    fn ecn(&self) -> Ecn {
+        Ecn::Ect0
     }
 
     fn on_idle(&mut self, cx: &ControllerCx) {

@@ -28,7 +28,7 @@ use crate::controller::{
     Prior, Sent,
 };
 use curve::Curve;
-use dacapo_base::Time;
+use dacapo_base::{Ecn, Time};
 use recovery::Recovery;
 use slow_start::SlowStart;
 use std::time::Duration;
@@ -274,8 +274,8 @@ impl Controller for Cubic {
         (self.recovery, self.before) = (None, None);
     }
 
-    fn is_ecn_capable(&self) -> bool {
-        true
+    fn ecn(&self) -> Ecn {
+        Ecn::Ect0
     }
 
     fn on_idle(&mut self, _: &ControllerCx) {

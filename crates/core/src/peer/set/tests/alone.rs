@@ -8,7 +8,7 @@ use crate::peer::set::{Carries, Peers};
 use crate::peer::tests::narrow;
 use crate::peer::{HostLookup, Peer};
 use crate::transmit::{ListenerId, Way};
-use dacapo_base::{Address, Time};
+use dacapo_base::{Address, Ecn, Time};
 use dacapo_lift::PathSeen;
 use dacapo_path::{EARLY_MAX, Sent};
 use quinn_proto::{Dir, Side, StreamId};
@@ -172,13 +172,13 @@ fn a_probe_goes_by_data_to_a_port_that_has_answered_and_by_control_elsewhere() {
     peers.all.insert(PeerId(4), came_in(at(1_000)));
     let elsewhere = address("192.0.2.77:5");
     for (id, to) in [(ONE, address(THERE)), (ONE, elsewhere), (PeerId(4), address(THERE))] {
-        peers.probes.push_back((id, to, vec![7]));
+        peers.probes.push_back((id, to, vec![7], Ecn::Ect1));
     }
     assert!(peers.has_probes());
-    assert_eq!(peers.poll_probe(), Some((Way::Data, None, address(THERE), vec![7])));
-    assert_eq!(peers.poll_probe(), Some((Way::Control, None, elsewhere, vec![7])));
+    assert_eq!(peers.poll_probe(), Some((Way::Data, None, address(THERE), vec![7], Ecn::Ect1)));
+    assert_eq!(peers.poll_probe(), Some((Way::Control, None, elsewhere, vec![7], Ecn::Ect1)));
     let from = Some(ListenerId(4));
-    assert_eq!(peers.poll_probe(), Some((Way::Control, from, address(THERE), vec![7])));
+    assert_eq!(peers.poll_probe(), Some((Way::Control, from, address(THERE), vec![7], Ecn::Ect1)));
     assert!(!peers.has_probes());
 }
 

@@ -19,7 +19,7 @@ fn dialer() -> (Time, End) {
 /// One look at all, and to whom questions went.
 fn look(now: Time, dialer: &mut End) -> Vec<Address> {
     dialer.with(now, |peers, cx, out| peers.handle_timeout(cx, out));
-    std::iter::from_fn(|| dialer.peers.poll_probe()).map(|(_, _, remote, _)| remote).collect()
+    std::iter::from_fn(|| dialer.peers.poll_probe()).map(|(_, _, remote, ..)| remote).collect()
 }
 
 #[test]

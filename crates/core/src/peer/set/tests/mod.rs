@@ -17,7 +17,7 @@ use crate::ids::{PeerId, SessionId};
 use crate::peer::{DialParams, Peer};
 use crate::shared::Shared;
 use crate::transmit::ListenerId;
-use dacapo_base::{Address, Random, Time};
+use dacapo_base::{Address, Ecn, Random, Time};
 use dacapo_wire::message::Message;
 use dacapo_wire::probe::Probe;
 use quinn_proto::StreamId;
@@ -256,7 +256,7 @@ fn carry(now: Time, lossy: Lossy, from: &mut End, to: &mut End, local: ListenerI
             conn.into_iter().for_each(|conn| to.peers.handle_heard(conn));
         }
     }
-    while let Some((_, _, remote, bytes)) = from.peers.poll_probe() {
+    while let Some((_, _, remote, bytes, _)) = from.peers.poll_probe() {
         is_any = true;
         if lossy == Lossy::Nothing && remote == to.at {
             let (probe, len, at) = (Probe::parse(&bytes).unwrap(), bytes.len(), from.at);

@@ -16,7 +16,7 @@ static FAR: TransportSpec = spec(4, "far", false);
 
 /// The next probe of an end, as it came.
 fn probe(end: &mut End) -> (Way, Option<ListenerId>, Address, Probe, usize) {
-    let (way, local, remote, bytes) = end.peers.poll_probe().expect("there is one");
+    let (way, local, remote, bytes, _) = end.peers.poll_probe().expect("there is one");
     (way, local, remote, Probe::parse(&bytes).unwrap(), bytes.len())
 }
 
@@ -74,11 +74,10 @@ fn data_goes_to_an_address_that_has_answered_and_the_one_before_is_closed() {
     assert!(!world.give(DIALER, first, back_len), "it answers nothing now");
     assert!(matches!(world.listener.peers.poll_probe(), Some((Way::Data, ..))));
     let moved = "192.0.2.77:5";
-    let bytes = world
-        .dialer
-        .peer()
-        .data()
-        .write_question(now, dacapo_path::Question { number: question.number + 1, len });
+    let bytes = world.dialer.peer().data().write_question(
+        now,
+        dacapo_path::Question { number: question.number + 1, len, ecn: Ecn::NotEct },
+    );
     assert!(world.give(moved, Probe::parse(&bytes).unwrap(), len));
     let (way, _, remote, back, back_len) = probe(&mut world.listener);
     assert_eq!((way, remote), (Way::Control, address(moved)));
