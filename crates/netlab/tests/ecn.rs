@@ -11,7 +11,7 @@ use dacapo_core::CoreConfig;
 use dacapo_netlab::scenario::raw_offer;
 use dacapo_netlab::traffic::Pattern;
 use dacapo_path::ControllerEntry;
-use dacapo_path::controllers::{bbr, cubic, reserved};
+use dacapo_path::controllers::{bbr, cubic, reserved, scream};
 use std::time::Duration;
 
 const UNIT_LEN: usize = 1_300;
@@ -110,4 +110,39 @@ fn what_does_not_yield_does_not_say_that_it_hears_marks() {
         assert_eq!((it.marked, it.heard), (0, 0), "{modules:?}");
         assert!(it.dropped > 0.0, "{modules:?}");
     }
+}
+
+/// No module of such a flow says what came: what both ends count is enough.
+const MEDIA: &[&str] = &["checksum"];
+
+#[test]
+fn media_that_hear_of_marks_fill_a_link_with_hardly_a_queue() {
+    for modules in [MEDIA, &["arq-sr", "checksum"]] {
+        let link = format!("{LINK},aqm=dualpi2");
+        let it = measure(scream::entry(), modules, Duration::from_micros(100), &link);
+        assert!(it.marked > 0 && it.heard > 0, "{modules:?}: {} of {}", it.heard, it.marked);
+        assert!(it.share > 0.9, "{modules:?}: {:.3}", it.share);
+        assert!(it.dropped == 0.0, "{modules:?}: {:.5}", it.dropped);
+        assert!(it.rtt < ms(45), "{modules:?}: {:?}", it.rtt);
+    }
+}
+
+#[test]
+fn media_yield_to_what_waits_where_nobody_marks() {
+    let cleared = format!("{LINK},aqm=dualpi2,ecn=clear");
+    for link in [LINK, cleared.as_str()] {
+        let it = measure(scream::entry(), MEDIA, Duration::from_micros(100), link);
+        assert_eq!((it.marked, it.heard), (0, 0));
+        assert!(it.share > 0.85 && it.dropped < 0.005, "{:.3} {:.5}", it.share, it.dropped);
+        assert!(it.rtt < ms(40 + 60), "{:?}", it.rtt);
+    }
+}
+
+#[test]
+fn media_that_fit_leave_as_they_are() {
+    let every = Duration::from_millis(1);
+    let it = measure(scream::entry(), MEDIA, every, LINK);
+    let sent = UNIT_LEN as f64 * 8.0 / every.as_secs_f64() / LINK_BPS;
+    assert!(it.share > 0.99 * sent && it.dropped == 0.0, "{:.4} of {sent:.4}", it.share);
+    assert!(it.rtt < ms(45), "{:?}", it.rtt);
 }

@@ -2,10 +2,10 @@
 
 use crate::controllers::reserved;
 use crate::{
-    Controller, ControllerCx, ControllerEntry, ControllerSpec, Delivered, IDLE_AFTER, Lost, Marked,
-    Path, PathSeen, Prior, SILENT_AFTER_MIN, Sent,
+    Answer, Came, Controller, ControllerCx, ControllerEntry, ControllerSpec, Counts, Delivered,
+    IDLE_AFTER, Lost, Marked, Path, PathSeen, Prior, SILENT_AFTER_MIN, Sent,
 };
-use dacapo_base::Time;
+use dacapo_base::{Ecn, Time};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -318,5 +318,87 @@ fn a_controller_that_panics_is_asked_no_more_and_nothing_is_held_back() {
         assert_eq!((path.controller(), path.allowance(ms(9_000), true)), none, "{call}");
         path.move_to_another(ms(9_001));
         assert_eq!((path.controller(), path.allowance(ms(9_001), true)), none, "{call}");
+    }
+}
+
+/// Goes by counts, with a window of three packets; keeps what it was told of them.
+struct Counts3(Arc<Mutex<Vec<Counts>>>);
+
+impl Controller for Counts3 {
+    fn on_delivered(&mut self, _: &ControllerCx, _: &Delivered) {
+        unreachable!("counts say it");
+    }
+
+    fn on_marked(&mut self, _: &ControllerCx, _: &Marked) {
+        unreachable!("counts say it");
+    }
+
+    fn on_counted(&mut self, _: &ControllerCx, counts: &Counts) {
+        self.0.lock().unwrap().push(*counts);
+    }
+
+    fn window(&self) -> u64 {
+        3_000
+    }
+
+    fn ecn(&self) -> Ecn {
+        Ecn::Ect1
+    }
+
+    fn goes_by_counts(&self) -> bool {
+        true
+    }
+}
+
+/// Asks at `now`, and hears 20 ms later what has come.
+fn ask_and_hear(path: &mut Path, now: Time, packets: u32, marked: u32) -> Ecn {
+    let question = path.ask_at_most(now, false, 1_200);
+    let received = now.as_nanos() + 9_000_000;
+    let came = Some(Came { packets, marked });
+    let answer = Answer { number: question.number, received, answered: received, came };
+    assert!(path.handle_answer(now + Duration::from_millis(20), &answer).is_some());
+    question.ecn
+}
+
+#[test]
+fn who_goes_by_counts_holds_what_nobody_reports_about_from_the_first_answer_on() {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&told);
+    let entry = ControllerEntry::new(&SPEC, move |_, _| Box::new(Counts3(Arc::clone(&kept))));
+    let mut path = Path::new(ms(0), &entry);
+    path.handle_sent(ms(0), &sent(9, false));
+    assert_eq!((path.allowance(ms(0), false), path.in_flight_bytes()), (usize::MAX, 0));
+    assert_eq!(path.ecn(false), Ecn::NotEct, "nobody knows whether the peer counts");
+    ask_and_hear(&mut path, ms(1), 9, 0);
+    assert_eq!((path.ecn(false), path.allowance(ms(30), false)), (Ecn::Ect1, 3_000));
+    path.handle_sent(ms(30), &Sent { is_ecn_capable: true, ..sent(2, false) });
+    path.handle_sent(ms(30), &Sent { is_ecn_capable: true, ..sent(1, true) });
+    assert_eq!((path.allowance(ms(30), false), path.allowance(ms(30), true)), (0, 0));
+    path.handle_seen(ms(40), &delivered(1, ms(30)));
+    assert_eq!(path.in_flight_bytes(), 3_000, "reports say nothing more");
+    path.await_room(false);
+    ask_and_hear(&mut path, ms(40), 11, 1);
+    assert!(path.poll_room(ms(60)) && path.in_flight_bytes() == 0);
+    let counts = *told.lock().unwrap().last().unwrap();
+    let rtt = Duration::from_millis(20);
+    let (left_after, asked, one_way_ns) = (ms(1), ms(40), 9_000_000);
+    let packets = Counts { packets: 2, bytes: 2_000, lost: 0, marked: 1, left_after, ..counts };
+    assert_eq!(counts, Counts { rtt, asked, one_way_ns, ..packets });
+    ask_and_hear(&mut path, ms(70), 11, 1);
+    assert_eq!(told.lock().unwrap().last().map(|it| it.lost), Some(1), "it is missing still");
+    path.move_to_another(ms(100));
+    assert_eq!(path.ecn(false), Ecn::Ect1, "it is tested anew");
+}
+
+#[test]
+fn a_path_that_drops_ect_1_is_found_out_and_questions_never_leave_so() {
+    let entry = ControllerEntry::new(&SPEC, |_, _| Box::new(Counts3(Arc::default())));
+    let mut path = Path::new(ms(0), &entry);
+    ask_and_hear(&mut path, ms(1), 0, 0);
+    for step in 1..=10 {
+        let is_ecn_capable = path.ecn(false) == Ecn::Ect1;
+        path.handle_sent(ms(step * 100), &Sent { is_ecn_capable, ..sent(2, false) });
+        assert_eq!(ask_and_hear(&mut path, ms(step * 100 + 10), 0, 0), Ecn::NotEct, "{step}");
+        assert_eq!(is_ecn_capable, step <= 5, "{step}: ten have left");
     }
 }

@@ -5,11 +5,12 @@ pub mod below;
 pub mod cubic;
 mod first;
 pub mod reserved;
+pub mod scream;
 
 use crate::ControllerEntry;
 
 /// All of them.
 #[must_use]
 pub fn entries() -> Vec<ControllerEntry> {
-    vec![reserved::entry(), cubic::entry(), bbr::entry(), below::entry()]
+    vec![reserved::entry(), cubic::entry(), bbr::entry(), scream::entry(), below::entry()]
 }

@@ -5,6 +5,7 @@
 mod bbr;
 mod cubic;
 mod reno;
+mod scream;
 mod world;
 
 use dacapo_base::Time;
