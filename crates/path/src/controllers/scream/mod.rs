@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   both ends count --- lost ------------------.
-//!                   --- marked ---> alpha -----+--> reference window --> window: half more
+//!                   --- marked ---> alpha -----+--> reference window --> window: a tenth more
 //!                   --- there, back -> delay --'                     --> rate: in a round trip
 //!                                      target, higher beside those who yield to losses alone
 //! ```
