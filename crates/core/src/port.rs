@@ -113,8 +113,8 @@ pub trait Sink: Send {
 
     /// Whether there is room for more. A sink without room holds a flow on a stream up until
     /// `Core::wake` is called for the flow; what is on its way already still comes. So it
-    /// is with flows over datagrams that a module keeps whole; others are not held up: what their
-    /// sink does not take is dropped.
+    /// is with flows over datagrams that a module keeps whole, of which a little waits in the core;
+    /// others are not held up: what their sink does not take is dropped.
     fn has_capacity(&self) -> bool {
         true
     }

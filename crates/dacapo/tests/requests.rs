@@ -194,6 +194,23 @@ fn bursts_by_name_count_with_their_rate() {
 }
 
 #[test]
+fn flow_control_by_name_counts_with_its_room_and_stands_on_what_loses_nothing() {
+    let asked = "loss = \"0\"\nthroughput = { min = \"70 kbit/s\" }";
+    for (module, room) in [("window", "bytes"), ("credit", "units")] {
+        let planned = |value: &str| {
+            let above = format!("{{ module = \"{module}\", {room} = {value} }}, \"arq-sr\"");
+            planned_graph(&above, asked)
+        };
+        let plenty = if room == "bytes" { "\"100 kB\"" } else { "100" };
+        assert_eq!(planned(plenty), Ok(format!("{module} ! arq-sr ! udp")));
+        let refused = planned_graph(&format!("\"{module}\""), "").unwrap_err();
+        assert!(refused.contains("no loss"), "{refused}");
+    }
+    let one = planned_graph("{ module = \"credit\", units = 1 }, \"arq-sr\"", asked).unwrap_err();
+    assert!(one.contains("throughput"), "{one}");
+}
+
+#[test]
 fn packets_are_interleaved_only_by_name_and_not_where_order_is_asked_for() {
     assert_eq!(planned("interleave", ""), Ok("interleave ! udp".to_owned()));
     let refused = planned("interleave", "order = \"ordered\"").unwrap_err();

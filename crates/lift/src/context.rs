@@ -99,6 +99,13 @@ impl<'a> Cx<'a> {
         self.effects.wants_room = true;
     }
 
+    /// Says that the module is to be told what waits above it for the application, once what it has
+    /// let up is passed on, or the application has taken some: [`crate::Module::handle_unread`] is
+    /// called then, once.
+    pub fn want_unread(&mut self) {
+        self.effects.wants_unread = true;
+    }
+
     /// Gives a packet up that is not in the slot: it is freed, and counted for the reason.
     pub fn discard(&mut self, packet: Packet, reason: DropReason) {
         self.touch().discarded.push((reason, packet.segment_count() as u64));

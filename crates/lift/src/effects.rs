@@ -34,6 +34,8 @@ pub(crate) struct Effects {
     pub signals: Signals,
     /// A module has something of its own to send when the network takes it.
     pub wants_room: bool,
+    /// A module wants to know what waits for the application.
+    pub wants_unread: bool,
 }
 
 impl Effects {

@@ -50,7 +50,7 @@ pub use effects::{EMISSIONS_MAX, Emission};
 pub use graph::{Built, Catalogue, Entry, Graph, Node, Params, twice};
 pub use legality::{GRAPH_NODES_MAX, Illegal, Needs, Offer, SEGMENT_LEN_MIN, check};
 pub use meter::Meter;
-pub use module::{ControlError, Module, TimerId};
+pub use module::{ControlError, Module, TimerId, Unread};
 pub use profile::{Neutral, POINTS_MAX, Profile, TransportProfile};
 pub use runner::{Context, Direction, Runner};
 pub use service::{Cost, Figures, PPB, Path, Properties, Service, Setting, Units};

@@ -34,6 +34,15 @@ impl fmt::Display for ControlError {
 
 impl std::error::Error for ControlError {}
 
+/// What has come up through a graph and waits for an application that has not taken it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unread {
+    /// How many units that is.
+    pub units: u64,
+    /// How many bytes of them.
+    pub bytes: u64,
+}
+
 /// One protocol mechanism, running in one epoch of one flow.
 ///
 /// # Contract
@@ -126,6 +135,10 @@ pub trait Module: Send {
     /// The network takes `bytes` more now, or a packet at least: what the module wanted to send
     /// ([`Cx::want_room`]) may leave, before anything new.
     fn handle_room(&mut self, _cx: &mut Cx<'_>, _bytes: usize) {}
+
+    /// So much waits above for the application ([`Cx::want_unread`]). What it has taken has no part
+    /// in it, nor has what lies in modules.
+    fn handle_unread(&mut self, _cx: &mut Cx<'_>, _unread: Unread) {}
 
     /// An out-of-band message from the module at the same place of the peer's graph
     /// ([`Cx::control_to_peer`]), or from the application; the answer goes back the same way and is

@@ -32,7 +32,7 @@ use crate::effects::Effects;
 use crate::lanes::TrafficClass;
 use crate::load::Load;
 use crate::meter::{Meter, Metering};
-use crate::module::{ControlError, Module};
+use crate::module::{ControlError, Module, Unread};
 use crate::signals::{Note, Signals, Told};
 use dacapo_base::{Random, Time};
 use dacapo_packet::{BATCH_PACKETS_MAX, Batch, Packet, Pool};
@@ -298,6 +298,22 @@ impl Runner {
         self.effects.wants_room = false;
         for index in 0..self.stages.len() {
             self.call(around, index, |module, cx| module.handle_room(cx, bytes));
+        }
+        self.run(around);
+    }
+
+    /// Whether a module wants to know what waits for the application.
+    #[must_use]
+    #[inline]
+    pub fn wants_unread(&self) -> bool {
+        self.effects.wants_unread
+    }
+
+    /// So much of what has come up waits for the application.
+    pub fn handle_unread(&mut self, around: &mut Context<'_>, unread: Unread) {
+        self.effects.wants_unread = false;
+        for index in 0..self.stages.len() {
+            self.call(around, index, |module, cx| module.handle_unread(cx, unread));
         }
         self.run(around);
     }

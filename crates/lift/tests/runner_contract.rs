@@ -10,7 +10,7 @@ use common::{Bench, Notes, SINGLES, Scripted, TRAINS, packet, text};
 use dacapo_base::{Random, Time};
 use dacapo_lift::{
     ControlError, DirectionCounters, DropReason, EMISSIONS_MAX, Meter, ModuleCounters, ModuleSpec,
-    Note, OPEN_MAX, PathSeen, Runner, ToPeer, Verdict,
+    Note, OPEN_MAX, PathSeen, Runner, ToPeer, Unread, Verdict,
 };
 use dacapo_packet::Packet;
 use std::collections::BTreeMap;
@@ -520,6 +520,40 @@ fn what_a_module_wants_to_send_leaves_when_there_is_room_and_is_asked_for_once()
     assert_eq!((bench.runner.wants_room(), bench.taken_down().len()), (false, 3));
     let seen: Vec<u64> = bench.runner.modules().map(|(_, seen)| seen.down.packets).collect();
     assert_eq!(seen[1], 4, "they pass the modules below");
+}
+
+#[test]
+fn a_module_is_told_what_waits_for_the_application_once_each_time_it_asks() {
+    let notes = Notes::default();
+    let told = notes.clone();
+    let asks = Scripted::new(&SINGLES)
+        .up(|cx, _| {
+            cx.want_unread();
+            Verdict::Forward
+        })
+        .unread(move |cx, unread| {
+            told.add(format!("{} units, {} bytes", unread.units, unread.bytes));
+            if unread.units > 3 {
+                cx.want_unread();
+            }
+            let answer = packet(cx.pool, "answer");
+            cx.emit_down(answer).unwrap();
+        });
+    let mut bench = Bench::new(vec![asks, Scripted::new(&TRAINS)]);
+    assert!(!bench.runner.wants_unread());
+    let came = bench.packet("came");
+    bench.with(|runner, around| {
+        runner.handle_up(around, came);
+        runner.run(around);
+    });
+    for (units, wants) in [(4, true), (3, false)] {
+        assert!(bench.runner.wants_unread());
+        let unread = Unread { units, bytes: 100 * units };
+        bench.with(|runner, around| runner.handle_unread(around, unread));
+        assert_eq!(bench.runner.wants_unread(), wants);
+        assert_eq!(bench.taken_down(), ["answer"], "it passes the modules below");
+    }
+    assert_eq!(notes.take(), ["4 units, 400 bytes", "3 units, 300 bytes"]);
 }
 
 #[test]

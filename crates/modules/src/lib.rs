@@ -5,6 +5,8 @@
 //!   segmentation/  segment    units <-> packets of the path's size
 //!   timeliness/    use-by     what is too old is not handed over
 //!   rate/          rate-burst bytes leave in bursts, with pauses between them
+//!   flow_control/  window     no more bytes leave than the application has room for
+//!                  credit     no more units
 //!   ordering/      sequence   order, duplicates and loss of packets
 //!   duplicates/    dedup      each packet once, as they come
 //!   retransmission/ arq-nak   what is missing is asked for, while it can come in time
@@ -27,6 +29,7 @@
 
 pub mod compression;
 pub mod duplicates;
+pub mod flow_control;
 pub mod integrity;
 pub mod interleaving;
 pub mod ordering;
@@ -41,6 +44,7 @@ mod arithmetic;
 mod beginning;
 mod control;
 mod copying;
+mod emitting;
 mod numbering;
 mod outliers;
 mod price;
@@ -73,5 +77,7 @@ pub fn entries() -> Vec<Entry> {
         compression::zstd::ENTRY,
         interleaving::interleave::ENTRY,
         rate::burst::ENTRY,
+        flow_control::window::ENTRY,
+        flow_control::credit::ENTRY,
     ]
 }

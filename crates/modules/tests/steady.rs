@@ -15,13 +15,15 @@ use std::time::Duration;
 #[global_allocator]
 static HEAP: Counting = Counting;
 
-const GRAPHS: [&[Place<'_>]; 10] = [
+const GRAPHS: [&[Place<'_>]; 12] = [
     &[("segment", &[]), ("sequence", &[]), ("checksum", &[])],
     &[("segment", &[]), ("sequence", &[]), ("fec-rs", &[])],
     &[("segment", &[]), ("sequence", &[]), ("fec-rlc", &[])],
     &[("segment", &[]), ("sequence", &[]), ("fec-xor", &[])],
     &[("segment", &[]), ("sequence", &[]), ("arq-nak", &[(0, 1_000_000)])],
     &[("segment", &[]), ("arq-sr", &[]), ("checksum", &[])],
+    &[("credit", &[]), ("segment", &[]), ("arq-sr", &[]), ("checksum", &[])],
+    &[("window", &[(0, 2 << 20)]), ("segment", &[]), ("arq-sr", &[])],
     &[("use-by", &[]), ("segment", &[]), ("sequence", &[])],
     &[("segment", &[]), ("dedup", &[]), ("checksum", &[])],
     &[("lz4", &[]), ("segment", &[]), ("checksum", &[])],

@@ -29,6 +29,7 @@ pub mod bytes;
 pub mod change;
 pub mod compression;
 pub mod data;
+pub mod flow_control;
 pub mod graph;
 pub mod hub;
 pub mod limits;

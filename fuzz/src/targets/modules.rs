@@ -9,7 +9,7 @@ use dacapo_packet::Layout;
 use std::time::Duration;
 
 /// The graphs that are tried, from the application down.
-pub(super) const GRAPHS: [&[&str]; 36] = [
+pub(super) const GRAPHS: [&[&str]; 38] = [
     &[],
     &["segment"],
     &["sequence"],
@@ -46,6 +46,8 @@ pub(super) const GRAPHS: [&[&str]; 36] = [
     &["latest", "zstd", "segment"],
     &["rate-burst"],
     &["use-by", "rate-burst", "segment", "arq-sr"],
+    &["credit"],
+    &["window", "segment", "arq-sr"],
 ];
 
 /// Behind the name of a module that is to hand packets over in order.

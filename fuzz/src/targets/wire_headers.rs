@@ -8,8 +8,8 @@ use dacapo_wire::data::{self, Belongs, classify};
 use dacapo_wire::medium::Medium;
 use dacapo_wire::probe::{self, Count, Probe};
 use dacapo_wire::{
-    acknowledgement, compression, media, name, parity, retransmission, segment, sequence, sliding,
-    text, unit, use_by,
+    acknowledgement, compression, flow_control, media, name, parity, retransmission, segment,
+    sequence, sliding, text, unit, use_by,
 };
 
 /// A datagram as it comes to the port of a core.
@@ -71,7 +71,7 @@ fn check_nearest(found: Option<u64>, expected: u64, low: u64, bits: u32) {
 pub fn headers(bytes: &[u8]) {
     let mut input = Input(bytes);
     let (kind, expected, bytes) = (input.u8(), input.u64(), input.rest());
-    oracle::bounded("a module's header", bytes.len(), || match kind % 9 {
+    oracle::bounded("a module's header", bytes.len(), || match kind % 10 {
         0 => {
             let Ok(header) = sequence::Header::parse(bytes) else { return };
             assert_eq!(bytes.get(..sequence::LEN), Some(&header.emit()[..]));
@@ -83,6 +83,7 @@ pub fn headers(bytes: &[u8]) {
         6 => stamped(expected, bytes),
         7 => sliding(expected, bytes),
         8 => packed(bytes),
+        9 => controlling(expected, bytes),
         3 => {
             let Ok(header) = parity::Header::parse(bytes) else { return };
             assert_eq!(bytes.get(..parity::LEN), Some(&header.emit()[..]));
@@ -170,6 +171,16 @@ fn acknowledging(expected: u64, bytes: &[u8]) {
     }
     let most = acknowledgement::RANGES_MAX * acknowledgement::RANGE_LEN;
     assert!(again == rest && again.len() <= acknowledgement::STATE_LEN + most);
+}
+
+/// The header of flow control.
+fn controlling(expected: u64, bytes: &[u8]) {
+    let Ok(header) = flow_control::Header::parse(bytes) else { return };
+    assert_eq!(bytes.get(..flow_control::LEN), Some(&header.emit()[..]));
+    let found = flow_control::extend(header.place, expected);
+    check_nearest(found, expected, header.place.into(), 32);
+    let carries = matches!(header.kind, flow_control::Kind::Counted | flow_control::Kind::Beside);
+    assert!(carries || bytes.len() == flow_control::LEN);
 }
 
 /// One byte chooses an attribute or a medium.
@@ -263,6 +274,8 @@ pub fn headers_seeds() -> Vec<Vec<u8>> {
     let state = acknowledgement::State { number: 8, attempt: 1, held_us: 700, duplicates: 3 };
     let came = acknowledgement::Range { first: u32::MAX, count: 9 };
     let range = retransmission::Range { first: u32::MAX, count: 9, attempt: 15 };
+    let counted = flow_control::Header { place: u32::MAX, kind: flow_control::Kind::Counted };
+    let granted = flow_control::Header { place: 7, kind: flow_control::Kind::Granted };
     vec![
         seed(0, &number),
         seed(1, &segment),
@@ -278,6 +291,8 @@ pub fn headers_seeds() -> Vec<Vec<u8>> {
         seed(7, &sliding::Header::source(u64::MAX, 0).emit()),
         seed(7, &sliding::Header { sources: 40, key: 9, ..sliding::Header::source(77, 0) }.emit()),
         seed(8, &[&compression::Form::PackedSegments.emit()[..], &[5, 0x9D, 1]].concat()),
+        seed(9, &[&counted.emit()[..], &[1, 2, 3]].concat()),
+        seed(9, &granted.emit()),
     ]
 }
 

@@ -120,6 +120,8 @@ pub const NIGHT: [Step; 8] = [
             "repair",
             "--test",
             "deadline",
+            "--test",
+            "slow_reader",
             "--",
             "--ignored",
         ]),

@@ -1,7 +1,7 @@
 //! Both ends of a graph in one process, without a network.
 
 use dacapo_base::{Random, Time};
-use dacapo_lift::{Context, Entry, Params, Runner, Setup};
+use dacapo_lift::{Context, Entry, Params, Runner, Setup, Unread};
 use dacapo_packet::{Layout, Packet, Pool};
 use std::time::{Duration, Instant};
 
@@ -93,6 +93,9 @@ impl Flow {
         for end in [&mut self.sender, &mut self.receiver] {
             if end.wants_room() {
                 end.handle_room(&mut around, usize::MAX);
+            }
+            if end.wants_unread() {
+                end.handle_unread(&mut around, Unread::default());
             }
         }
         let sent: Vec<Packet> = self.sender.take_down().drain().collect();

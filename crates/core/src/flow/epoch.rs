@@ -6,7 +6,7 @@ use crate::flow::chain::Chain;
 use crate::flow::tail::Tail;
 use crate::flow::{Context, FlowOut, ModuleMessage, fitted};
 use dacapo_base::Time;
-use dacapo_lift::{Built, Property, Runner};
+use dacapo_lift::{Built, Property, Runner, Unread};
 use dacapo_packet::{Layout, Packet, Pool};
 use dacapo_wire::unit::{Header, Kind, Mark};
 use std::collections::VecDeque;
@@ -299,6 +299,13 @@ impl RxEpoch {
     #[inline]
     pub fn tell(&mut self, out: &mut FlowOut) {
         tell(self.number, &mut self.runner, End::Receiver, out);
+    }
+
+    /// What waits where so much does for the sink: what is held of this epoch, too.
+    pub fn unread(&self, waiting: Unread) -> Unread {
+        let bytes: usize = self.held.iter().map(|arrived| arrived.chain.unit_len()).sum();
+        let units = waiting.units + self.held.len() as u64;
+        Unread { units, bytes: waiting.bytes + bytes as u64 }
     }
 
     /// Gives every view back.

@@ -9,7 +9,7 @@ use crate::shared::Shared;
 use dacapo_base::{Random, Time};
 use dacapo_lift::{
     Built, Catalogue, Cost, Cx, Figures, Module, ModuleSpec, Property, Setting, TimerId,
-    TransportProfile, TransportSpec, Verdict,
+    TransportProfile, TransportSpec, Unread, Verdict,
 };
 use dacapo_packet::{Layout, Packet, Pool};
 use dacapo_path::controllers::reserved;
@@ -131,6 +131,32 @@ pub(crate) fn empty_graph() -> Built {
 pub(crate) fn slow_graph(after: Duration, credit: usize) -> Built {
     let slow = Slow { after, credit, kept: Vec::new() };
     Built::new(vec![Box::new(slow)], layout(false))
+}
+
+/// What a module was told that waits for the application, and how often.
+pub(crate) type ToldUnread = Arc<Mutex<Vec<(u64, u64)>>>;
+
+/// A graph of one module that wants to know, of each packet that comes, what waits.
+pub(crate) fn asking_graph(told: &ToldUnread) -> Built {
+    Built::new(vec![Box::new(Asks(Arc::clone(told)))], layout(false))
+}
+
+struct Asks(ToldUnread);
+
+impl Module for Asks {
+    fn spec(&self) -> &'static ModuleSpec {
+        static SPEC: ModuleSpec = ModuleSpec::plain("asks", 0xF00A);
+        &SPEC
+    }
+
+    fn up(&mut self, cx: &mut Cx<'_>, _: &mut Packet) -> Verdict {
+        cx.want_unread();
+        Verdict::Forward
+    }
+
+    fn handle_unread(&mut self, _: &mut Cx<'_>, unread: Unread) {
+        self.0.lock().unwrap().push((unread.units, unread.bytes));
+    }
 }
 
 /// A graph of one module that says that it loses nothing.

@@ -6,7 +6,7 @@
 
 use super::{DATAGRAM_LEN, PATH_HEAD, SETTLE, Subject, UNIT_LEN_MAX};
 use crate::counters::ModuleCounters;
-use crate::{Catalogue, Context, Graph, Node, Runner};
+use crate::{Catalogue, Context, Graph, Node, Runner, Unread};
 use dacapo_base::{Random, Time};
 use dacapo_packet::{Layout, Packet, Pool};
 use dacapo_path::ClockOffset;
@@ -40,6 +40,9 @@ pub struct End {
     pub now: Time,
     /// How units lie when they are fed.
     pub layout: Layout,
+    /// What waits for its application, as modules that ask are told; `None`: whoever has the end
+    /// tells them, with [`End::tell_unread`].
+    pub unread: Option<Unread>,
     /// Until when views that came up are of use.
     use_by: Vec<Vec<u8>>,
 }
@@ -56,6 +59,7 @@ impl End {
             random: Random::from_number(seed),
             now: Time::from_millis(1),
             layout: built.layout,
+            unread: Some(Unread::default()),
             use_by: Vec::new(),
         })
     }
@@ -86,6 +90,9 @@ impl End {
         // The wire takes whatever comes.
         if self.runner.wants_room() {
             self.runner.handle_room(&mut around, usize::MAX);
+        }
+        if let Some(unread) = self.unread.filter(|_| self.runner.wants_unread()) {
+            self.runner.handle_unread(&mut around, unread);
         }
         assert_eq!(self.runner.failure(), None, "a module of the graph is gone");
         result
@@ -151,6 +158,13 @@ impl End {
             runner.handle_up(around, packet);
             runner.run(around);
         });
+    }
+
+    /// So much waits for the application: modules that want to know are told.
+    pub fn tell_unread(&mut self, unread: Unread) {
+        if self.runner.wants_unread() {
+            self.with(|runner, around| runner.handle_unread(around, unread));
+        }
     }
 
     /// Takes a datagram from the wire and runs; false when there is no room.

@@ -22,7 +22,12 @@ pub(super) fn trains_change_nothing_on_the_way_up(subject: &Subject, seed: u64) 
     let mut random = Random::from_number(seed);
     let mut sender = End::new(subject, seed);
     let (mut one, mut many) = (End::new(subject, seed), End::new(subject, seed));
+    let mut said = Vec::new();
     for number in 0..BURSTS {
+        said.extend(one.wire());
+        if sender.runner.credit() < 2 * TRAIN_MAX {
+            said.drain(..).for_each(|it| assert!(sender.handle_bytes(&it), "room in the pool"));
+        }
         let wire = burst(subject, number, &mut sender, &mut random);
         let came = disturbed(wire, seed, &mut random);
         let singly: Vec<_> = came.iter().flat_map(|datagram| one.receive(datagram)).collect();

@@ -2,7 +2,9 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use dacapo_base::{Random, Time};
-use dacapo_lift::{Context, ControlError, Cx, Module, ModuleSpec, Runner, TimerId, Verdict};
+use dacapo_lift::{
+    Context, ControlError, Cx, Module, ModuleSpec, Runner, TimerId, Unread, Verdict,
+};
 use dacapo_packet::{Layout, Packet, Pool};
 use std::sync::{Arc, Mutex};
 
@@ -23,6 +25,7 @@ type OnPacket = Box<dyn FnMut(&mut Cx<'_>, &mut Packet) -> Verdict + Send>;
 type OnCall = Box<dyn FnMut(&mut Cx<'_>) + Send>;
 type OnAnswer = Box<dyn FnMut(&mut Cx<'_>, Result<&[u8], &str>) + Send>;
 type OnRoom = Box<dyn FnMut(&mut Cx<'_>, usize) + Send>;
+type OnUnread = Box<dyn FnMut(&mut Cx<'_>, Unread) + Send>;
 type OnTimer = Box<dyn FnMut(&mut Cx<'_>, TimerId) + Send>;
 
 /// A module of closures; it forwards where nothing else is said.
@@ -32,6 +35,7 @@ pub struct Scripted {
     pub up: OnPacket,
     pub timeout: OnTimer,
     pub room: OnRoom,
+    pub unread: OnUnread,
     pub drain: OnCall,
     pub flush: OnCall,
     pub control: OnCall,
@@ -47,6 +51,7 @@ impl Scripted {
             up: Box::new(|_, _| Verdict::Forward),
             timeout: Box::new(|_, _| {}),
             room: Box::new(|_, _| {}),
+            unread: Box::new(|_, _| {}),
             drain: Box::new(|_| {}),
             flush: Box::new(|_| {}),
             control: Box::new(|_| {}),
@@ -78,6 +83,11 @@ impl Scripted {
 
     pub fn room(mut self, body: impl FnMut(&mut Cx<'_>, usize) + Send + 'static) -> Self {
         self.room = Box::new(body);
+        self
+    }
+
+    pub fn unread(mut self, body: impl FnMut(&mut Cx<'_>, Unread) + Send + 'static) -> Self {
+        self.unread = Box::new(body);
         self
     }
 
@@ -124,6 +134,10 @@ impl Module for Scripted {
 
     fn handle_room(&mut self, cx: &mut Cx<'_>, bytes: usize) {
         (self.room)(cx, bytes);
+    }
+
+    fn handle_unread(&mut self, cx: &mut Cx<'_>, unread: Unread) {
+        (self.unread)(cx, unread);
     }
 
     fn timeout(&mut self, cx: &mut Cx<'_>, timer: TimerId) {

@@ -6,7 +6,6 @@ pub mod selective;
 mod silence;
 
 mod budget;
-mod emitting;
 mod gap;
 mod gaps;
 mod given_up;

@@ -9,12 +9,12 @@
 //! Invariants: a number goes up once; every number below `next` has come, is a gap, or was told as
 //! lost.
 
-use super::emitting::tell;
 use super::gaps::{Gaps, MISSING_MAX, Was};
 use super::in_order::InOrder;
 use super::silence::{Silence, Takes};
 use crate::beginning::{Beginning, JOIN_NEAR};
 use crate::copying::Copier;
+use crate::emitting::tell;
 use crate::outliers::{NEAR, Outliers};
 use crate::window::WINDOW;
 use dacapo_base::Time;

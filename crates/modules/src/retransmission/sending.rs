@@ -12,9 +12,9 @@
 //! Invariants: a packet is sent again only where it was asked for, no more often in all than
 //! packets were sent, and [`ALLOWANCE`] at once; nothing is kept longer than it is of use.
 
-use super::emitting::{send_again, tell};
 use super::kept::Kept;
 use crate::copying::Copier;
+use crate::emitting::{send_again, tell};
 use dacapo_base::Time;
 use dacapo_lift::{Cx, DropReason};
 use dacapo_packet::Packet;

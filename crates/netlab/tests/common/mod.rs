@@ -321,20 +321,22 @@ impl Lab {
         let flows = self.offered(here);
         let known = self.count(self.creator, |event| matches!(event, CoreEvent::Ready { .. }));
         let seen = self.answer(here, &flows);
-        self.ready(here);
-        let there = self.log.iter().filter(|(at, ..)| *at == self.creator);
-        let there = there.filter_map(|(_, _, event)| match event {
-            CoreEvent::Ready { session } => Some(*session),
-            _ => None,
-        });
-        let there = there.clone().nth(known).expect("the creator is ready first");
+        let there = self.ready(here, known);
         Joined { here, there, seen }
     }
 
-    fn ready(&mut self, here: SessionId) {
+    /// Waits until both ends are ready; the session at the creator, which has been ready so many
+    /// times before.
+    pub fn ready(&mut self, here: SessionId, known: usize) -> SessionId {
         self.expect(self.participant, ms(15_000), |event| {
             matches!(event, CoreEvent::Ready { session } if *session == here).then_some(())
         });
+        let there = self.log.iter().filter(|(at, ..)| *at == self.creator);
+        let mut there = there.filter_map(|(_, _, event)| match event {
+            CoreEvent::Ready { session } => Some(*session),
+            _ => None,
+        });
+        there.nth(known).expect("the creator is ready first")
     }
 
     pub fn activate(&mut self, here: SessionId) {

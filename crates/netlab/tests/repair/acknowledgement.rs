@@ -11,7 +11,13 @@ const LEFT: f64 = 1e-9;
 
 fn draw(seed: u64) -> Drawn {
     let mut random = Random::from_number(seed ^ 0xA55_A55);
-    let repair = Repair { module: ARQ_SR, params: Vec::new(), hold: None, is_whole: true };
+    let repair = Repair {
+        module: ARQ_SR,
+        params: Vec::new(),
+        hold: None,
+        is_whole: true,
+        ..Repair::default()
+    };
     Drawn::with(seed, &mut random, repair)
 }
 

@@ -9,6 +9,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod acknowledgement;
+mod flow_control;
 mod grid;
 mod parity;
 mod retransmission;
@@ -36,7 +37,10 @@ const CHECKSUM: u16 = 3;
 
 /// A module with its parameters, and how long what it repairs takes at most; `None`: it gives order
 /// itself. Whether it loses nothing.
+#[derive(Default)]
 struct Repair {
+    /// What stands above all others.
+    above: Option<(u16, Vec<(u16, u64)>)>,
     module: u16,
     params: Vec<(u16, u64)>,
     hold: Option<Duration>,
@@ -60,7 +64,7 @@ impl Drawn {
         let is_whole = repair.is_whole;
         let is_ordered = hold.is_some() || repair.hold.is_none();
         let is_segmented = random.chance(0.5);
-        let mut modules = Vec::new();
+        let mut modules: Vec<_> = repair.above.into_iter().collect();
         if is_segmented {
             // What is sent again until it comes may take long.
             let patience = if is_whole { vec![(0, 60_000_000_000)] } else { Vec::new() };

@@ -21,6 +21,7 @@ fn draw(seed: u64) -> Drawn {
         // As long as a block and its parities take, and the jitter.
         hold: Some(Duration::from_millis(2 * span_ms + 40)),
         is_whole: false,
+        ..Repair::default()
     };
     Drawn::with(seed, &mut random, repair)
 }

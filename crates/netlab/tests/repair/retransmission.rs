@@ -20,6 +20,7 @@ fn draw(seed: u64) -> Drawn {
         params: vec![(0, deadline_ms * 1_000_000), (1, is_ordered.into())],
         hold: (!is_ordered).then_some(hold),
         is_whole: false,
+        ..Repair::default()
     };
     Drawn::with(seed, &mut random, repair)
 }

@@ -16,7 +16,7 @@ use crate::flow::epoch::{Arrived, RxEpoch, Up};
 use crate::flow::{Context, FlowOut};
 use crate::queues::Queues;
 use dacapo_base::{Time, earlier};
-use dacapo_lift::Runner;
+use dacapo_lift::{Runner, Unread};
 use dacapo_packet::Packet;
 use dacapo_path::ClockOffset;
 use dacapo_wire::unit::{Kind, Mark};
@@ -331,10 +331,18 @@ impl RxEpochs {
         self.feedback.is_empty() && self.taken.is_empty()
     }
 
-    /// Passes on what modules told beyond their packets.
+    /// Passes on what modules told beyond their packets, and tells those that want to know what
+    /// waits: so much for the application, of all epochs, and what is held of their own.
     #[inline]
-    pub fn tell(&mut self, out: &mut FlowOut) {
-        self.epochs.iter_mut().for_each(|it| it.tell(out));
+    pub fn tell(&mut self, cx: &mut Context<'_>, unread: Option<Unread>, out: &mut FlowOut) {
+        for at in 0..self.epochs.len() {
+            let epoch = &mut self.epochs[at];
+            epoch.tell(out);
+            if let Some(waiting) = unread.filter(|_| epoch.runner.wants_unread()) {
+                let unread = epoch.unread(waiting);
+                self.with(cx, at, |runner, cx| runner.handle_unread(cx, unread));
+            }
+        }
     }
 
     /// Which module has panicked, and what it said.

@@ -171,7 +171,7 @@ impl Receiver {
         }
         self.epochs.handle_packet(cx, at, packet);
         self.pass_up(cx, at);
-        self.epochs.tell(out);
+        self.epochs.tell(cx, Some(self.waiting.unread()), out);
         self.advance(cx, path, out);
         self.delivery.handle_timeout(cx.now);
     }
@@ -446,8 +446,9 @@ impl Receiver {
             self.epochs.with(cx, at, Runner::handle_timeout);
             self.pass_up(cx, at);
         }
-        self.epochs.tell(out);
         self.advance(cx, path, out);
+        let unread = (!self.account.is_finished()).then(|| self.waiting.unread());
+        self.epochs.tell(cx, unread, out);
         if self.account.is_finished() {
             return;
         }
@@ -473,7 +474,7 @@ impl Receiver {
         let at = self.epochs.position(number)?;
         let result = self.epochs.with(cx, at, body);
         self.pass_up(cx, at);
-        self.epochs.tell(out);
+        self.epochs.tell(cx, None, out);
         Some(result)
     }
 

@@ -10,11 +10,12 @@
 
 use super::Keeping;
 use crate::flow::epoch::Arrived;
+use dacapo_lift::Unread;
 use dacapo_packet::Pool;
 use std::collections::VecDeque;
 
 /// How many units, and bytes of them, wait before packets are passed over.
-pub(super) const UNITS_MAX: usize = 256;
+pub(super) const UNITS_MAX: usize = 1_024;
 const BYTES_MAX: usize = 4 << 20;
 
 pub(super) struct Waiting {
@@ -40,6 +41,12 @@ impl Waiting {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.units.is_empty()
+    }
+
+    /// What waits.
+    #[inline]
+    pub fn unread(&self) -> Unread {
+        Unread { units: self.units.len() as u64, bytes: self.bytes as u64 }
     }
 
     /// As many wait as should.

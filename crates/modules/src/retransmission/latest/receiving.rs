@@ -1,9 +1,9 @@
 //! [`Receiving`]: which unit is the newest that came, and saying so.
 
-use super::super::emitting::tell;
 use super::{NOTE_REPAIRED, SAY_TIMER};
 use crate::beginning::JOIN_NEAR;
 use crate::copying::Copier;
+use crate::emitting::tell;
 use crate::outliers::NEAR;
 use dacapo_base::Time;
 use dacapo_lift::{Cx, DropReason};

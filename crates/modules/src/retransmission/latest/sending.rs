@@ -1,9 +1,9 @@
 //! [`Sending`]: the newest unit, which is sent again until it is acknowledged.
 
-use super::super::emitting::send_again;
 use super::super::round_trip::RoundTrip;
 use super::AGAIN_TIMER;
 use crate::copying::Copier;
+use crate::emitting::send_again;
 use crate::outliers::NEAR;
 use crate::runs::down_or_drop;
 use dacapo_base::Time;

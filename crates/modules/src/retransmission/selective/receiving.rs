@@ -10,8 +10,8 @@
 //! Invariants: numbers go up in order, each once; `holes` are the numbers from the next one to
 //! `high` that have not come.
 
-use super::super::emitting::tell;
 use crate::copying::Copier;
+use crate::emitting::tell;
 use crate::window::{Place, Window};
 use dacapo_base::{Ranges, Time, earlier};
 use dacapo_lift::{Cx, DropReason, Verdict};

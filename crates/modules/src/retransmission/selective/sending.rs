@@ -14,7 +14,6 @@
 //! and about [`BYTES_MAX`] bytes are outstanding; a packet that is lost is in `again` until it is
 //! sent, or has come.
 
-use super::super::emitting::send_again;
 use super::super::kept::{BYTES_MAX, Kept};
 use super::super::round_trip::RoundTrip;
 use super::outstanding::Outstanding;
@@ -22,6 +21,7 @@ use super::overtaking::Overtaking;
 use super::receiving::{ACK_AFTER, ACK_PACKETS};
 use super::resending::Resending;
 use crate::copying::Copier;
+use crate::emitting::send_again;
 use crate::window::WINDOW;
 use dacapo_base::{Time, earlier};
 use dacapo_lift::{Cx, DropReason};

@@ -6,7 +6,7 @@ use crate::flow::PathTimes;
 use crate::flow::epoch::RxEpoch;
 use crate::flow::receiver::waiting::UNITS_MAX;
 use crate::flow::receiver::{Keeping, Receiver};
-use crate::flow::tests::{Basket, Bench, PARAMS, empty_graph, ms, told};
+use crate::flow::tests::{Basket, Bench, PARAMS, ToldUnread, asking_graph, empty_graph, ms, told};
 use crate::flow::{FlowOut, Lost};
 use crate::port::Ending;
 use crate::queues::Queues;
@@ -224,6 +224,29 @@ fn what_a_module_keeps_waits_for_room_and_too_much_of_it_is_passed_over() {
     );
     assert_eq!(rig.basket.numbers(), [again + 1], "at the end what is here goes up");
     assert_eq!(rig.bench.pool.live_views(), 0);
+}
+
+#[test]
+fn modules_that_ask_are_told_what_waits_for_the_sink_and_in_their_own_epoch() {
+    let told = ToldUnread::default();
+    let mut rig = Rig::keeping(true, Keeping::Graph);
+    let epoch = RxEpoch::new(0, asking_graph(&told), 10, true);
+    let (sink, queues) = (rig.basket.boxed(), Queues::default());
+    rig.receiver = Receiver::new(PARAMS, sink, epoch, Keeping::Graph, rig.bench.now, queues);
+    let taken = || std::mem::take(&mut *told.lock().unwrap());
+    assert_eq!((rig.come(0, 0), taken()), (vec![0], vec![(0, 0)]));
+    rig.basket.with(|seen| seen.has_capacity = false);
+    assert!(rig.come(0, 1).is_empty() && rig.come(0, 2).is_empty());
+    assert_eq!(taken(), [(1, 10), (2, 20)], "ten bytes each");
+    let epoch = RxEpoch::new(1, asking_graph(&told), 11, true);
+    rig.receiver.prepare(epoch);
+    assert!(rig.come(1, 0).is_empty());
+    assert_eq!(taken(), [(3, 30)], "one of them is held");
+    rig.timeout();
+    assert_eq!(taken(), [], "nobody asks");
+    rig.basket.with(|seen| seen.has_capacity = true);
+    assert_eq!((rig.timeout(), rig.come(0, 3), taken()), (vec![1, 2], vec![3], vec![(0, 0)]));
+    rig.receiver.flush(&mut rig.bench.cx());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What modules of retransmission send of their own: packets again, and what they tell each other.
+//! What modules send of their own: packets again, and what they tell each other.
 
 use crate::copying::Copier;
 use dacapo_lift::{Cx, DropReason};
@@ -6,7 +6,7 @@ use dacapo_packet::{Kind, Packet};
 
 /// Sends the packet or train that the view shows again, each with the header of its place in it.
 /// False where that cannot be, which is counted.
-pub(super) fn send_again<const LEN: usize>(
+pub(crate) fn send_again<const LEN: usize>(
     cx: &mut Cx<'_>,
     copier: &mut Copier,
     view: &Packet,
@@ -20,7 +20,7 @@ pub(super) fn send_again<const LEN: usize>(
 }
 
 /// Sends a packet of the module's own: a header, and what follows it.
-pub(super) fn tell<const LEN: usize>(
+pub(crate) fn tell<const LEN: usize>(
     cx: &mut Cx<'_>,
     copier: &Copier,
     header: [u8; LEN],

@@ -1,0 +1,56 @@
+//! Module `credit`: no more units are sent than the receiving application has room for.
+//!
+//! The same as `window`, counted in units: for a reader that has so many places, or units of which
+//! a window of bytes would hold too many. How it works: [`super::controlled`].
+
+use super::Controlled;
+use super::counted::Counted;
+use super::profile::Limits;
+use dacapo_lift::{
+    Entry, Module, ModuleSpec, ParamSpec, ParamUnit, Params, Property, Setup, Stratum,
+};
+use dacapo_wire::flow_control::LEN;
+
+/// The static facts.
+pub static SPEC: ModuleSpec = ModuleSpec {
+    name: "credit",
+    id: 0x0014,
+    function: "flow control",
+    mechanism: "a credit of units (limits as in RFC 9000, section 4)",
+    summary: "who sends waits for who reads, by units: none is sent that has no room",
+    stratum: Stratum::Shape,
+    head: LEN as u16,
+    tail: 0,
+    trains_down: true,
+    trains_up: true,
+    keeps_order: true,
+    segments: false,
+    acknowledges: false,
+    orders: None,
+    requires: &[Property::Boundaries, Property::NoLoss, Property::WayBack],
+    provides: &[],
+    takes: &[],
+    beneath: &[],
+    notes: &["times_waited"],
+    profile: &Limits { counted: Counted::Units, spec: &SPEC },
+    params: &[ParamSpec {
+        name: "units",
+        unit: ParamUnit::Count,
+        default: 512,
+        min: 1,
+        max: 1_000,
+        summary: "how many units may be under way, or wait for the application",
+        control: None,
+    }],
+};
+
+/// The catalogue's entry.
+pub const ENTRY: Entry = Entry { spec: &SPEC, build };
+
+/// The code of the note that says how often the sender had to wait.
+pub const NOTE_WAITED: u16 = super::controlled::NOTE_WAITED;
+
+fn build(params: &Params, setup: &Setup) -> Box<dyn Module> {
+    let room = params.value(&SPEC, "units");
+    Box::new(Controlled::new(&SPEC, Counted::Units, room, setup))
+}
