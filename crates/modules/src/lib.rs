@@ -11,6 +11,7 @@
 //!   duplicates/    dedup      each packet once, as they come
 //!   retransmission/ arq-nak   what is missing is asked for, while it can come in time
 //!                   arq-sr    what is not acknowledged is sent again until it is
+//!                   arq-gbn   the same, where the receiver keeps nothing
 //!                   latest    the same of the newest unit, and of no other
 //!   redundancy/    repeat     every packet again, against losses
 //!   parity/        fec-rs     a few packets more for every block, from which lost ones follow
@@ -67,6 +68,7 @@ pub fn entries() -> Vec<Entry> {
         retransmission::nak::ENTRY,
         retransmission::selective::ENTRY,
         retransmission::latest::ENTRY,
+        retransmission::go_back::ENTRY,
         integrity::checksum::ENTRY,
         integrity::xxh3::ENTRY,
         integrity::sum16::ENTRY,

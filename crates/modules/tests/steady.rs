@@ -22,7 +22,7 @@ const GRAPHS: [&[Place<'_>]; 12] = [
     &[("segment", &[]), ("sequence", &[]), ("fec-xor", &[])],
     &[("segment", &[]), ("sequence", &[]), ("arq-nak", &[(0, 1_000_000)])],
     &[("segment", &[]), ("arq-sr", &[]), ("checksum", &[])],
-    &[("credit", &[]), ("segment", &[]), ("arq-sr", &[]), ("checksum", &[])],
+    &[("credit", &[]), ("segment", &[]), ("arq-gbn", &[]), ("checksum", &[])],
     &[("window", &[(0, 2 << 20)]), ("segment", &[]), ("arq-sr", &[])],
     &[("use-by", &[]), ("segment", &[]), ("sequence", &[])],
     &[("segment", &[]), ("dedup", &[]), ("checksum", &[])],

@@ -9,7 +9,7 @@ use dacapo_packet::Layout;
 use std::time::Duration;
 
 /// The graphs that are tried, from the application down.
-pub(super) const GRAPHS: [&[&str]; 38] = [
+pub(super) const GRAPHS: [&[&str]; 40] = [
     &[],
     &["segment"],
     &["sequence"],
@@ -48,6 +48,8 @@ pub(super) const GRAPHS: [&[&str]; 38] = [
     &["use-by", "rate-burst", "segment", "arq-sr"],
     &["credit"],
     &["window", "segment", "arq-sr"],
+    &["arq-gbn"],
+    &["segment", "arq-gbn", "checksum"],
 ];
 
 /// Behind the name of a module that is to hand packets over in order.

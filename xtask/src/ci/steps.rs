@@ -110,7 +110,7 @@ pub const NIGHT: [Step; 8] = [
     },
     Step {
         name: "repair",
-        budget_s: 4_500,
+        budget_s: 7_500,
         work: Work::Cargo(&[
             "test",
             "--locked",

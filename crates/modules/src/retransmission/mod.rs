@@ -1,10 +1,12 @@
 //! Retransmission: the receiver says what is missing or what has come, and the sender sends again.
 
+pub mod go_back;
 pub mod latest;
 pub mod nak;
 pub mod selective;
 mod silence;
 
+mod acknowledged;
 mod budget;
 mod gap;
 mod gaps;

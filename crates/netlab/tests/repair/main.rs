@@ -10,6 +10,7 @@
 
 mod acknowledgement;
 mod flow_control;
+mod go_back;
 mod grid;
 mod parity;
 mod retransmission;

@@ -6,8 +6,8 @@
 //!                |<-round->|
 //! ```
 
-use super::receiving::{ACK_AFTER, ACK_PACKETS};
-use super::sending::{ASKED_MIN, ASKED_PARTS};
+use super::super::acknowledged::saying::{ACK_AFTER, ACK_PACKETS};
+use super::super::acknowledged::sending::{ASKED_MIN, ASKED_PARTS};
 use crate::arithmetic::{MILLISECOND, ONE_IN_HUNDRED, apart_ns, part, ratio, unit_bytes};
 use dacapo_lift::shares::Holes;
 use dacapo_lift::{Cost, Figures, PPB, Params, Profile, Service, Setting};
@@ -22,9 +22,9 @@ const PROBED: u64 = MILLISECOND + ACK_AFTER.as_nanos() as u64;
 const COPIES_MAX: u64 = 4;
 
 #[derive(Debug)]
-pub(super) struct Acknowledged;
+pub(super) struct Selected;
 
-impl Profile for Acknowledged {
+impl Profile for Selected {
     /// It is for flows with units of their own pace: not where these fill half of what the flow may
     /// send or the path takes. How much of a path a controller gets is not predicted yet.
     fn suits(&self, setting: &Setting) -> bool {

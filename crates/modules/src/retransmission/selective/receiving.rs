@@ -10,27 +10,19 @@
 //! Invariants: numbers go up in order, each once; `holes` are the numbers from the next one to
 //! `high` that have not come.
 
+use super::super::acknowledged::Receives;
+use super::super::acknowledged::saying::Saying;
 use crate::copying::Copier;
 use crate::emitting::tell;
 use crate::window::{Place, Window};
-use dacapo_base::{Ranges, Time, earlier};
+use dacapo_base::{Ranges, Time};
 use dacapo_lift::{Cx, DropReason, Verdict};
 use dacapo_packet::Packet;
 use dacapo_wire::acknowledgement::{
-    Header, Kind, LEN, RANGE_LEN, RANGES_MAX, Range as Said, STATE_LEN, State, extend,
+    Header, Kind, LEN, RANGE_LEN, RANGES_MAX, Range as Said, STATE_LEN, extend,
 };
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::time::Duration;
-
-/// How many packets are acknowledged at once.
-pub(super) const ACK_PACKETS: usize = 64;
-
-/// After how long fewer are (RFC 9000, section 13.2.1, says 25 ms).
-pub(super) const ACK_AFTER: Duration = Duration::from_millis(20);
-
-/// The same where something is missing, or came twice.
-const ACK_SOON: Duration = Duration::from_millis(1);
 
 /// In how many acknowledgements a number is said that came out of order.
 const SAID_TIMES: u8 = 3;
@@ -46,12 +38,7 @@ pub(super) struct Receiving {
     holes: Ranges,
     /// Numbers that came out of order lately, and how often they are to be said yet.
     recent: VecDeque<(u64, u8)>,
-    /// What came last, and when.
-    last: Option<(u32, u8, Time)>,
-    duplicates: u32,
-    /// How many have come that are not acknowledged.
-    pending: usize,
-    due: Option<Time>,
+    saying: Saying,
     ranges: Vec<Range<u64>>,
     bytes: Vec<u8>,
 }
@@ -63,49 +50,10 @@ impl Receiving {
             high: 0,
             holes: Ranges::default(),
             recent: VecDeque::new(),
-            last: None,
-            duplicates: 0,
-            pending: 0,
-            due: None,
+            saying: Saying::default(),
             ranges: Vec::new(),
             bytes: Vec::new(),
         }
-    }
-
-    /// Takes a run of packets that begins with this header; `None` where they are to be taken one
-    /// by one.
-    pub fn take(
-        &mut self,
-        cx: &mut Cx<'_>,
-        copier: &Copier,
-        (low, attempt): (u32, u8),
-        slot: &mut Packet,
-    ) -> Option<Verdict> {
-        let Some(number) = extend(low, self.window.next()) else {
-            return Some(Verdict::Drop(DropReason::Malformed));
-        };
-        let count = slot.segment_count();
-        let place = self.window.place_run(number, count);
-        if place.is_none() && count > 1 {
-            return None;
-        }
-        let place = place.unwrap_or_else(|| self.window.place(number));
-        if cx.pool.pull_head(slot, LEN).is_err() || place == Place::Beyond {
-            return Some(Verdict::Drop(DropReason::Malformed));
-        }
-        self.last = Some((low.wrapping_add(count as u32 - 1), attempt, cx.now()));
-        self.pending += count;
-        let verdict = match place {
-            Place::Next => self.pass(cx, number, slot),
-            Place::Ahead(ahead) => self.keep(cx, ahead, slot),
-            _ => {
-                self.duplicates = self.duplicates.wrapping_add(1);
-                self.due = earlier(self.due, Some(cx.now() + ACK_SOON));
-                Verdict::Drop(DropReason::Duplicate)
-            }
-        };
-        self.plan(cx, copier);
-        Some(verdict)
     }
 
     /// These have come.
@@ -139,38 +87,8 @@ impl Receiving {
         Verdict::Held
     }
 
-    /// The peer asks what has come.
-    pub fn answer(&mut self, cx: &mut Cx<'_>, copier: &Copier) {
-        if self.pending > 0 {
-            self.acknowledge(cx, copier);
-        }
-    }
-
-    /// Acknowledges now what are enough, and the others soon.
-    fn plan(&mut self, cx: &mut Cx<'_>, copier: &Copier) {
-        if self.pending >= ACK_PACKETS {
-            return self.acknowledge(cx, copier);
-        }
-        let after = if self.holes.is_empty() { ACK_AFTER } else { ACK_SOON };
-        self.due = earlier(self.due, Some(cx.now() + after));
-    }
-
-    pub fn due(&self) -> Option<Time> {
-        self.due
-    }
-
-    /// The time has come that [`Receiving::due`] said, or not yet.
-    pub fn look(&mut self, cx: &mut Cx<'_>, copier: &Copier) {
-        if self.due.is_some_and(|at| at <= cx.now()) {
-            self.acknowledge(cx, copier);
-        }
-    }
-
     fn acknowledge(&mut self, cx: &mut Cx<'_>, copier: &Copier) {
-        (self.pending, self.due) = (0, None);
-        let Some((number, attempt, came)) = self.last else { return };
-        let held_us = u32::try_from(cx.now().since(came).as_micros()).unwrap_or(u32::MAX);
-        let state = State { number, attempt, held_us, duplicates: self.duplicates };
+        let Some(state) = self.saying.say(cx.now()) else { return };
         self.find_ranges();
         self.bytes.clear();
         self.bytes.extend(state.emit());
@@ -209,9 +127,61 @@ impl Receiving {
             end = hole.start;
         }
     }
+}
+
+impl Receives for Receiving {
+    fn take(
+        &mut self,
+        cx: &mut Cx<'_>,
+        copier: &Copier,
+        (low, attempt): (u32, u8),
+        slot: &mut Packet,
+    ) -> Option<Verdict> {
+        let Some(number) = extend(low, self.window.next()) else {
+            return Some(Verdict::Drop(DropReason::Malformed));
+        };
+        let count = slot.segment_count();
+        let place = self.window.place_run(number, count);
+        if place.is_none() && count > 1 {
+            return None;
+        }
+        let place = place.unwrap_or_else(|| self.window.place(number));
+        if cx.pool.pull_head(slot, LEN).is_err() || place == Place::Beyond {
+            return Some(Verdict::Drop(DropReason::Malformed));
+        }
+        self.saying.note(cx.now(), (low, attempt), count);
+        let verdict = match place {
+            Place::Next => self.pass(cx, number, slot),
+            Place::Ahead(ahead) => self.keep(cx, ahead, slot),
+            _ => {
+                self.saying.note_duplicate(cx.now());
+                Verdict::Drop(DropReason::Duplicate)
+            }
+        };
+        if self.saying.is_enough(cx.now(), !self.holes.is_empty()) {
+            self.acknowledge(cx, copier);
+        }
+        Some(verdict)
+    }
+
+    fn answer(&mut self, cx: &mut Cx<'_>, copier: &Copier) {
+        if self.saying.is_pending() {
+            self.acknowledge(cx, copier);
+        }
+    }
+
+    fn due(&self) -> Option<Time> {
+        self.saying.due()
+    }
+
+    fn look(&mut self, cx: &mut Cx<'_>, copier: &Copier) {
+        if self.saying.is_due(cx.now()) {
+            self.acknowledge(cx, copier);
+        }
+    }
 
     /// Gives up what waits, and tells what it waited for.
-    pub fn flush(&mut self, cx: &mut Cx<'_>) {
+    fn flush(&mut self, cx: &mut Cx<'_>) {
         for packet in self.window.drain() {
             cx.discard(packet, DropReason::Shutdown);
         }
@@ -221,7 +191,7 @@ impl Receiving {
         }
         self.holes.clear();
         self.recent.clear();
-        (self.pending, self.due) = (0, None);
+        self.saying.rest();
         self.window.begin_at(self.high);
     }
 }

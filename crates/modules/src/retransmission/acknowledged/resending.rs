@@ -5,9 +5,11 @@
 //! ```
 //!
 //! Invariants: whatever is said, no more is sent again than [`PARTS`] times as many packets as were
-//! sent and have come, and beyond that [`PROBES`] at a time; at most [`AT_ONCE`] at once.
+//! sent and have come (or [`PARTS_BEHIND`] times), and beyond that [`PROBES`] at a time; at most
+//! [`AT_ONCE`] at once.
 
 use super::outstanding::Outstanding;
+use super::sending::Again;
 use crate::window::WINDOW;
 use dacapo_base::{Ranges, Time};
 use std::ops::Range;
@@ -19,6 +21,10 @@ const AT_ONCE: u64 = 256;
 /// How often a packet is sent again on average at most: three in four are lost then.
 const PARTS: u64 = 3;
 
+/// The same where all behind a lost packet are sent again: with 64 packets under way a quarter of
+/// them is lost then.
+const PARTS_BEHIND: u64 = 16;
+
 /// How many packets a probe has at most.
 const PROBES: u64 = 2;
 
@@ -27,6 +33,8 @@ const SOON: Duration = Duration::from_millis(1);
 
 #[derive(Debug, Default)]
 pub(super) struct Resending {
+    /// How often a packet is sent again on average at most.
+    parts: u64,
     /// Some of it may have come.
     ranges: Ranges,
     /// There was no memory for it: it waits until then.
@@ -37,10 +45,15 @@ pub(super) struct Resending {
 }
 
 impl Resending {
+    pub fn new(goes: Again) -> Self {
+        let parts = if goes == Again::Lost { PARTS } else { PARTS_BEHIND };
+        Self { parts, ..Self::default() }
+    }
+
     /// So many packets more were sent, or have come.
     pub fn allow(&mut self, packets: u64) {
-        let most = PARTS * WINDOW as u64;
-        self.allowance = self.allowance.saturating_add(PARTS * packets).min(most);
+        let most = self.parts * WINDOW as u64;
+        self.allowance = self.allowance.saturating_add(self.parts * packets).min(most);
     }
 
     /// These are to be sent again.

@@ -16,10 +16,10 @@
 
 use super::super::kept::{BYTES_MAX, Kept};
 use super::super::round_trip::RoundTrip;
-use super::outstanding::Outstanding;
+use super::outstanding::{Found, Outstanding, Slot};
 use super::overtaking::Overtaking;
-use super::receiving::{ACK_AFTER, ACK_PACKETS};
 use super::resending::Resending;
+use super::saying::{ACK_AFTER, ACK_PACKETS};
 use crate::copying::Copier;
 use crate::emitting::send_again;
 use crate::window::WINDOW;
@@ -32,10 +32,10 @@ use std::time::Duration;
 
 /// How often in a round trip an acknowledgement is asked for, where there are enough packets: so
 /// often the path's controller hears how it goes.
-pub(super) const ASKED_PARTS: usize = 8;
+pub const ASKED_PARTS: usize = 8;
 
 /// How many packets are sent for each that asks, at least.
-pub(super) const ASKED_MIN: usize = 2;
+pub const ASKED_MIN: usize = 2;
 
 /// What a round trip takes while nobody knows.
 pub(super) const UNKNOWN: Duration = Duration::from_millis(250);
@@ -43,8 +43,19 @@ pub(super) const UNKNOWN: Duration = Duration::from_millis(250);
 /// The longest time between probes: well below the ten seconds for which a receiver waits.
 const PROBE_MAX: Duration = Duration::from_secs(2);
 
+/// What is sent again where a packet is lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Again {
+    /// It, and nothing else: the receiver keeps what came behind it.
+    #[default]
+    Lost,
+    /// It, and all that left behind it: the receiver keeps none of that.
+    AllBehind,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Sending {
+    goes: Again,
     outstanding: Outstanding,
     kept: Kept,
     /// The longest packet so far: how many more have room is reckoned by it.
@@ -53,6 +64,9 @@ pub(super) struct Sending {
     overtaking: Overtaking,
     /// When the newest left of those that have come.
     newest: Option<Time>,
+    /// When the newest left, and its number, of those that came behind one that is missing, and are
+    /// gone.
+    behind: Option<(Time, u64)>,
     /// When something left last, or came of what had.
     active: Time,
     /// How many probes were sent since something came.
@@ -68,6 +82,10 @@ pub(super) struct Sending {
 }
 
 impl Sending {
+    pub fn new(goes: Again) -> Self {
+        Self { goes, again: Resending::new(goes), ..Self::default() }
+    }
+
     /// How many packets there is room for: none while some are to be sent again.
     pub fn credit(&self) -> usize {
         if self.again.is_wanted() {
@@ -125,9 +143,16 @@ impl Sending {
             return false;
         };
         self.measure(cx, &state);
+        let kept = match self.goes {
+            Again::Lost => usize::MAX,
+            Again::AllBehind => {
+                self.note_behind(number, &state);
+                0
+            }
+        };
         let round = self.overtaking.round_min();
         let mut heard = self.outstanding.acknowledge_to(number, now, round);
-        for range in ranges {
+        for range in ranges.take(kept) {
             let Some(from) = extend(range.first, first) else { continue };
             let more =
                 self.outstanding.acknowledge(from..from + u64::from(range.count), now, round);
@@ -151,9 +176,7 @@ impl Sending {
 
     /// A round trip: from when the packet left that came last, for the time that the peer says.
     fn measure(&mut self, cx: &mut Cx<'_>, state: &State) {
-        let number = extend(state.number, self.outstanding.first());
-        let slot = number.and_then(|number| self.outstanding.get(number));
-        let Some(slot) = slot.filter(|slot| slot.attempt == state.attempt) else { return };
+        let Some(slot) = self.last_that_came(state) else { return };
         let held = Duration::from_micros(state.held_us.into());
         let whole = cx.now().since(slot.sent);
         // Nobody held it for longer than it was under way.
@@ -163,17 +186,41 @@ impl Sending {
         cx.report_rtt(whole, held);
     }
 
+    /// The packet that came last, as it left; `None` where it is not known which that was.
+    fn last_that_came(&self, state: &State) -> Option<&Slot> {
+        let number = extend(state.number, self.outstanding.first())?;
+        self.outstanding.get(number).filter(|slot| slot.attempt == state.attempt)
+    }
+
+    /// What came behind the number that is expected is gone, and shows that this is missing.
+    fn note_behind(&mut self, expected: u64, state: &State) {
+        let number = extend(state.number, expected).filter(|number| *number > expected);
+        let behind = number.zip(self.last_that_came(state).map(|slot| slot.sent));
+        self.behind = self.behind.max(behind.map(|(number, sent)| (sent, number)));
+    }
+
     /// What is lost by now is to be sent again.
     fn find_lost(&mut self, cx: &mut Cx<'_>) {
-        let Some(newest) = self.newest else { return };
         let mut lost = std::mem::take(&mut self.lost);
         lost.clear();
-        let found =
-            self.outstanding.find_lost(cx.now(), newest, self.overtaking.overdue(), &mut lost);
+        let found = match (self.goes, self.newest, self.behind) {
+            (Again::Lost, Some(newest), _) => {
+                let overdue = self.overtaking.overdue();
+                self.outstanding.find_lost(cx.now(), newest, overdue, &mut lost)
+            }
+            (Again::AllBehind, _, Some(behind)) => {
+                self.outstanding.find_first_lost(behind, &mut lost)
+            }
+            _ => Found::default(),
+        };
         self.lost_at = found.due;
         if !lost.is_empty() {
             self.overtaking.note_lost();
-            let count = lost.iter().map(|range| range.end - range.start).sum();
+            let count = match self.goes {
+                Again::Lost => lost.iter().map(|range| range.end - range.start).sum(),
+                // Of the others nobody knows.
+                Again::AllBehind => 1,
+            };
             cx.report_lost_sent_at(count, found.left);
             lost.iter().for_each(|range| self.again.insert(range.clone()));
         }

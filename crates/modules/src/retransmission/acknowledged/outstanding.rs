@@ -177,6 +177,24 @@ impl Outstanding {
         found
     }
 
+    /// Finds whether the first is lost that has not come, and was not known to be: a packet with a
+    /// later number has come that left no earlier. Then all behind it count as lost, for nobody
+    /// keeps them.
+    pub fn find_first_lost(
+        &mut self,
+        (newest, number): (Time, u64),
+        lost: &mut Vec<Range<u64>>,
+    ) -> Found {
+        let first = self.slots.front().filter(|_| self.first < number);
+        let first = first.filter(|slot| !slot.is_lost && slot.sent <= newest);
+        let left = first.map(|slot| slot.sent);
+        if left.is_some() {
+            self.slots.iter_mut().for_each(|slot| slot.is_lost = true);
+            lost.push(self.first..self.next());
+        }
+        Found { due: None, left }
+    }
+
     /// These leave again `now`.
     pub fn sent_again(&mut self, range: &Range<u64>, now: Time) {
         for number in range.clone() {
@@ -268,5 +286,26 @@ mod tests {
         assert_eq!((it.first(), it.next(), it.last()), (10, 10, None));
         it.push(ms(30), 1);
         assert_eq!(it.acknowledge(10..11, ms(40), ROUND).packets, 1);
+    }
+
+    #[test]
+    fn the_first_is_lost_with_all_behind_it_when_a_later_one_came_that_left_no_earlier() {
+        let mut it = ten();
+        it.acknowledge_to(3, ms(20), ROUND);
+        let mut find = |newest: u64, number| {
+            let mut lost = Vec::new();
+            let left = it.find_first_lost((ms(newest), number), &mut lost).left;
+            (lost.into_iter().map(|it| (it.start, it.end)).collect::<Vec<_>>(), left)
+        };
+        assert_eq!(find(9, 3), (vec![], None), "it is not behind it");
+        assert_eq!(find(2, 7), (vec![], None), "it left before");
+        assert_eq!(find(5, 5), (vec![(3, 10)], Some(ms(3))));
+        assert_eq!(find(6, 6), (vec![], None), "known");
+        it.sent_again(&(3..10), ms(30));
+        let mut lost = Vec::new();
+        it.find_first_lost((ms(9), 9), &mut lost);
+        assert!(lost.is_empty(), "that was under way before");
+        it.find_first_lost((ms(30), 9), &mut lost);
+        assert_eq!(lost.into_iter().flatten().count(), 7);
     }
 }
