@@ -86,6 +86,14 @@ impl Ranges {
         self.0.is_empty()
     }
 
+    /// Whether all of these numbers are in it, and there are any.
+    #[must_use]
+    pub fn covers(&self, range: &Range<u64>) -> bool {
+        let at = self.0.partition_point(|known| known.end <= range.start);
+        let known = self.0.get(at).filter(|known| known.start <= range.start);
+        !range.is_empty() && known.is_some_and(|known| range.end <= known.end)
+    }
+
     /// Forgets all.
     pub fn clear(&mut self) {
         self.0.clear();

@@ -267,9 +267,12 @@ impl ModuleSpec {
     }
 
     /// What holds above the module with these values of its parameters, from what holds below.
+    /// Units that are joined while packets come in any order may be more than can be in work.
     #[must_use]
     pub fn above(&self, values: &[(u16, u64)], below: Properties) -> Properties {
-        below.without(self.takes_away(values)).with(self.gives(values))
+        let too_many = self.segments && !below.contains(Property::Order);
+        let lost = Properties::of(if too_many { &[Property::NoLoss] } else { &[] });
+        below.without(self.takes_away(values)).without(lost).with(self.gives(values))
     }
 
     /// The values of the parameters that are tried above this service: those that its profile

@@ -7,7 +7,7 @@
 
 mod common;
 
-use common::alone::{Alone, near_in_nine_of_ten};
+use common::alone::{Alone, Near, near_in_nine_of_ten};
 use common::{Loss, MS, Place, World, checked, dropped, end, hoard, ms, number, once, unit};
 use dacapo_base::Random;
 use dacapo_lift::conformance::End;
@@ -17,6 +17,7 @@ use dacapo_wire::acknowledgement::{Header, Kind, LEN, RANGES_MAX, Range, State, 
 use std::time::Duration;
 
 const ALONE: &[Place<'_>] = &[("arq-sr", &[])];
+const AS_THEY_COME: &[Place<'_>] = &[("arq-sr", &[(0, 0)])];
 
 fn again(end: &End) -> i64 {
     let notes = end.runner.notes().iter();
@@ -49,6 +50,24 @@ fn everything_comes_in_order_and_little_is_sent_for_nothing() {
             let most = lost * 1.2 + count as f64 * 0.005 + 10.0;
             assert!(again <= most, "{what}: {again} sent again for {lost} that were lost");
         }
+    }
+}
+
+#[test]
+fn as_they_come_all_come_once_and_none_waits_for_another() {
+    for seed in 0..3 {
+        let mut world = World::new(AS_THEY_COME, Loss::Single(0.1), ms(4), seed);
+        let count = 8_000;
+        world.run((0..count).map(|number| unit(number, 900)), ms(1));
+        let late = world.came.iter().filter(|(at, unit)| {
+            let sent = ms(1) * number(unit) as u32;
+            at.since(dacapo_base::Time::ZERO) > sent + ms(30)
+        });
+        let late = late.count();
+        assert!(late < 1_000, "seed {seed}: {late} late, of which 800 were lost");
+        assert!(late > 600, "seed {seed}: {late}");
+        world.came.sort_by_key(|(_, unit)| number(unit));
+        all_of(&mut world, count, &format!("seed {seed}"));
     }
 }
 
@@ -99,6 +118,12 @@ fn it_gives_all_that_a_flow_can_ask_of_order_and_loss_and_needs_a_way_back() {
     for property in [Property::Order, Property::NoDuplicates, Property::NoLoss] {
         assert!(above.contains(property), "{property:?}");
     }
+    // As they come, more units may be in work than can be, where they are cut.
+    let above = SPEC.above(&[(0, 0)], Properties::of(both));
+    let gives = |property| above.contains(property);
+    assert!(gives(Property::NoLoss) && !gives(Property::Order));
+    let joined = dacapo_modules::segmentation::segment::SPEC.above(&[], above);
+    assert!(!joined.contains(Property::NoLoss));
 }
 
 fn state(number: u32) -> [u8; 13] {
@@ -367,14 +392,22 @@ fn numbers_go_on_after_flush_and_drain_changes_nothing() {
 
 #[test]
 fn what_is_predicted_is_near_in_nine_of_ten() {
-    near_in_nine_of_ten(|seed| {
-        let mut random = Random::from_number(seed ^ 0xA55);
-        let every = Duration::from_micros(500 + random.below(20_000));
-        let loss_ppb = random.below(150) * 1_000_000;
-        let burst_milli = 1_000 + random.below(4_000);
-        let params = Params::new();
-        Alone { spec: &SPEC, params, loss_ppb, burst_milli, every, seed }.near(None)
-    });
+    near_in_nine_of_ten(|seed| near(seed, 1));
+}
+
+#[test]
+fn what_is_predicted_of_packets_as_they_come_is_too() {
+    near_in_nine_of_ten(|seed| near(seed, 0));
+}
+
+fn near(seed: u64, ordered: u64) -> Near {
+    let mut random = Random::from_number(seed ^ 0xA55);
+    let every = Duration::from_micros(500 + random.below(20_000));
+    let loss_ppb = random.below(150) * 1_000_000;
+    let burst_milli = 1_000 + random.below(4_000);
+    let mut params = Params::new();
+    params.set(0, ordered);
+    Alone { spec: &SPEC, params, loss_ppb, burst_milli, every, seed }.near(None)
 }
 
 #[test]

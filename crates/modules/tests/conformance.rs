@@ -96,6 +96,13 @@ fn arq_nak_keeps_it_in_order_and_not_with_short_and_long_deadlines() {
 }
 
 #[test]
+fn arq_sr_keeps_it_also_where_packets_go_up_as_they_come() {
+    let mut params = Params::new();
+    params.set(0, 0);
+    suite(&Subject { entry: dacapo_modules::retransmission::selective::ENTRY, params });
+}
+
+#[test]
 fn zstd_keeps_it_at_its_highest_level_and_with_trusted_units() {
     let mut params = Params::new();
     params.set(0, 9);

@@ -11,11 +11,13 @@ const LEFT: f64 = 1e-9;
 
 fn draw(seed: u64) -> Drawn {
     let mut random = Random::from_number(seed ^ 0xA55_A55);
+    // Of three one as they come.
+    let is_ordered = !seed.is_multiple_of(3);
     let repair = Repair {
         module: ARQ_SR,
-        params: Vec::new(),
-        hold: None,
+        params: vec![(0, is_ordered.into())],
         is_whole: true,
+        is_unordered: !is_ordered,
         ..Repair::default()
     };
     Drawn::with(seed, &mut random, repair)

@@ -18,7 +18,7 @@ fn draw(seed: u64) -> Drawn {
     let by_bytes = (WINDOW, vec![(0, 2_000 + random.below(50_000))]);
     let by_units = (CREDIT, vec![(0, 1 + random.below(100))]);
     let above = Some(if random.chance(0.5) { by_bytes } else { by_units });
-    let repair = Repair { above, module: ARQ_SR, params: Vec::new(), hold: None, is_whole: true };
+    let repair = Repair { above, module: ARQ_SR, is_whole: true, ..Repair::default() };
     Drawn::with(seed, &mut random, repair)
 }
 

@@ -46,6 +46,8 @@ struct Repair {
     params: Vec<(u16, u64)>,
     hold: Option<Duration>,
     is_whole: bool,
+    /// Packets go up as they come, though no `sequence` has a `hold`: units are one each.
+    is_unordered: bool,
 }
 
 /// A flow and a link.
@@ -63,8 +65,8 @@ impl Drawn {
         let (is_sequenced, is_checked) = (random.chance(0.7), random.chance(0.7));
         let hold = repair.hold.filter(|_| is_sequenced);
         let is_whole = repair.is_whole;
-        let is_ordered = hold.is_some() || repair.hold.is_none();
-        let is_segmented = random.chance(0.5);
+        let is_ordered = !repair.is_unordered && (hold.is_some() || repair.hold.is_none());
+        let is_segmented = random.chance(0.5) && !repair.is_unordered;
         let mut modules: Vec<_> = repair.above.into_iter().collect();
         if is_segmented {
             // What is sent again until it comes may take long.

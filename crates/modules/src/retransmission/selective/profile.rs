@@ -1,14 +1,17 @@
-//! What `arq-sr` does to what is predicted: no losses, and what waits for them is later.
+//! What `arq-sr` does to what is predicted: no losses; what was lost, and waits for it, is later.
 //!
 //! ```text
 //!   sent     1 x . . . . . 2'          2 is lost: it comes a round later, and so does
-//!   up       1             2 3 4 5 6 7   what came behind it meanwhile
+//!   up       1             2 3 4 5 6 7   what came behind it meanwhile, where order is kept
 //!                |<-round->|
 //! ```
 
 use super::super::acknowledged::saying::{ACK_AFTER, ACK_PACKETS};
 use super::super::acknowledged::sending::{ASKED_MIN, ASKED_PARTS};
-use crate::arithmetic::{MILLISECOND, ONE_IN_HUNDRED, apart_ns, part, ratio, unit_bytes};
+use super::{ORDERED, SPEC};
+use crate::arithmetic::{
+    MILLISECOND, ONE_IN_HUNDRED, apart_ns, both, part, ratio, running, unit_bytes,
+};
 use dacapo_lift::shares::Holes;
 use dacapo_lift::{Cost, Figures, PPB, Params, Profile, Service, Setting};
 
@@ -20,6 +23,9 @@ const PROBED: u64 = MILLISECOND + ACK_AFTER.as_nanos() as u64;
 
 /// How often a packet leaves, at the most that costs are reckoned with: three in four are lost.
 const COPIES_MAX: u64 = 4;
+
+/// How often one is sent again at the most that delays are reckoned with.
+const AGAIN_MAX: u64 = 64;
 
 #[derive(Debug)]
 pub(super) struct Selected;
@@ -34,12 +40,24 @@ impl Profile for Selected {
         setting.units.is_paced && ratio(load, 8, 1_000) < half
     }
 
+    /// As they come; the same in order is tried as well ([`ModuleSpec::points`]).
+    ///
+    /// [`ModuleSpec::points`]: dacapo_lift::ModuleSpec::points
+    fn points(&self, _: &Setting, _: &Service) -> Vec<Params> {
+        let mut params = Params::new();
+        params.set(ORDERED, 0);
+        vec![params]
+    }
+
     /// Nothing is lost, but what comes when it is of no use any more.
-    fn figures(&self, _: &Params, setting: &Setting, below: &Service) -> Figures {
+    fn figures(&self, params: &Params, setting: &Setting, below: &Service) -> Figures {
         let figures = below.figures;
         let repair = Repair::of(setting, below);
-        let loss = repair.share_later(setting.spare_ns(&figures));
-        let delay = repair.later_than_one_in_hundred();
+        let spare = setting.spare_ns(&figures);
+        let (loss, delay) = match SPEC.value_of(params.values(), ORDERED) {
+            0 => (repair.share_alone(spare), repair.alone_later_than_one_in_hundred()),
+            _ => (repair.share_later(spare), repair.later_than_one_in_hundred()),
+        };
         let jitter = if figures.loss_ppb > 0 { repair.trip.saturating_mul(2) } else { 0 };
         Figures {
             loss_ppb: loss,
@@ -124,9 +142,54 @@ impl Repair {
         self.holes().later_than_all_but(ONE_IN_HUNDRED, |run_milli| self.seen(run_milli))
     }
 
+    /// The share of packets that come more than `late` later where none waits for others: lost so
+    /// often, and for the last time in a run that goes on behind it.
+    fn share_alone(&self, late: u64) -> u64 {
+        let (mut share, mut lost) = (0_u64, self.loss);
+        for again in 0..AGAIN_MAX {
+            let Some(left) = late.checked_sub(self.again_ns().saturating_mul(again)) else {
+                return share.saturating_add(lost);
+            };
+            let here = both(lost, PPB - self.loss.min(PPB));
+            share = share.saturating_add(both(here, self.seen_later_than(left)));
+            lost = both(lost, self.loss);
+        }
+        share.saturating_add(lost)
+    }
+
+    /// The chance that it takes longer than `late` until one that is lost comes again, by the
+    /// length of the run from it on.
+    fn seen_later_than(&self, late: u64) -> u64 {
+        let Some(spare) = late.checked_sub(self.seen(1_000)) else { return PPB };
+        if self.is_silent {
+            return 0;
+        }
+        let goes_on = ratio(PPB, self.burst_milli - 1_000, self.burst_milli);
+        running(goes_on, spare / self.apart + 1)
+    }
+
+    /// How much later 99 of 100 come where none waits for others, to the millisecond above.
+    fn alone_later_than_one_in_hundred(&self) -> u64 {
+        if self.loss < ONE_IN_HUNDRED {
+            return 0;
+        }
+        let (mut short, mut long) = (0, self.again_ns().saturating_mul(AGAIN_MAX) / MILLISECOND);
+        while long - short > 1 {
+            let middle = short.midpoint(long);
+            let is_late = self.share_alone(middle.saturating_mul(MILLISECOND)) >= ONE_IN_HUNDRED;
+            *(if is_late { &mut short } else { &mut long }) = middle;
+        }
+        long.saturating_mul(MILLISECOND)
+    }
+
+    /// How much later than it should have one comes that is sent again.
+    fn again_ns(&self) -> u64 {
+        (if self.is_silent { self.trip } else { self.seen(self.burst_milli) }).max(MILLISECOND)
+    }
+
     /// What is sent again leaves at once, and is lost again as one.
     fn holes(&self) -> Holes {
-        let again_ns = if self.is_silent { self.trip } else { self.seen(self.burst_milli) };
+        let again_ns = self.again_ns();
         let (loss_ppb, burst_milli, apart_ns) = (self.loss, self.burst_milli, self.apart);
         Holes { loss_ppb, burst_milli, apart_ns, again_ns }
     }

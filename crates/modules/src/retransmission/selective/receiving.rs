@@ -1,4 +1,5 @@
-//! [`Receiving`]: what has come and waits for what is before it, and what is said of it.
+//! [`Receiving`]: what has come, waits for what is before it where packets are to be in order, and
+//! what is said of it.
 //!
 //! ```text
 //!   come    1 2 . . 5 6 . 8      up: 1 2     next = 3, ranges [5, 7) [8, 9)
@@ -7,14 +8,15 @@
 //! What came lately is said first, in [`SAID_TIMES`] acknowledgements, for some of those are lost;
 //! then what is newest.
 //!
-//! Invariants: numbers go up in order, each once; `holes` are the numbers from the next one to
-//! `high` that have not come.
+//! Invariants: numbers go up each once, and in order where they are to; all before the next one
+//! have come; `holes` are the numbers from it to `high` that have not: of 8,192 at most every
+//! other, for which [`Ranges`] has room.
 
 use super::super::acknowledged::Receives;
 use super::super::acknowledged::saying::Saying;
 use crate::copying::Copier;
 use crate::emitting::tell;
-use crate::window::{Place, Window};
+use crate::window::{Place, WINDOW, Window};
 use dacapo_base::{Ranges, Time};
 use dacapo_lift::{Cx, DropReason, Verdict};
 use dacapo_packet::Packet;
@@ -33,6 +35,8 @@ const RECENT_MAX: usize = 64;
 #[derive(Debug)]
 pub(super) struct Receiving {
     window: Window,
+    /// Packets go up as they come: nothing waits in the window, and this is the next number.
+    unordered: Option<u64>,
     /// The first number that is above all that has come.
     high: u64,
     holes: Ranges,
@@ -44,9 +48,11 @@ pub(super) struct Receiving {
 }
 
 impl Receiving {
-    pub fn new() -> Self {
+    /// Packets go up in order, or as they come.
+    pub fn new(is_ordered: bool) -> Self {
         Self {
             window: Window::new(),
+            unordered: (!is_ordered).then_some(0),
             high: 0,
             holes: Ranges::default(),
             recent: VecDeque::new(),
@@ -54,6 +60,27 @@ impl Receiving {
             ranges: Vec::new(),
             bytes: Vec::new(),
         }
+    }
+
+    /// The first number that has not come.
+    fn next(&self) -> u64 {
+        self.unordered.unwrap_or(self.window.next())
+    }
+
+    /// Where so many packets from this number on belong; `None` where they do not belong together.
+    fn place(&self, number: u64, count: usize) -> Option<Place> {
+        let Some(next) = self.unordered else {
+            let one = || (count == 1).then(|| self.window.place(number));
+            return self.window.place_run(number, count).or_else(one);
+        };
+        let range = number..number.saturating_add(count as u64);
+        if range.end > next.saturating_add(WINDOW as u64) {
+            return Some(Place::Beyond);
+        }
+        if number >= self.high || self.holes.covers(&range) {
+            return Some(Place::Next);
+        }
+        (count == 1).then_some(Place::Repeated)
     }
 
     /// These have come.
@@ -69,7 +96,20 @@ impl Receiving {
     fn pass(&mut self, cx: &mut Cx<'_>, number: u64, slot: &mut Packet) -> Verdict {
         let count = slot.segment_count() as u64;
         self.note(&(number..number + count));
-        self.window.pass(cx, slot)
+        let Some(next) = self.unordered else { return self.window.pass(cx, slot) };
+        if number > next {
+            self.remember(number);
+        }
+        self.unordered = Some(self.holes.first().map_or(self.high, |hole| hole.start));
+        Verdict::Forward
+    }
+
+    /// It came out of order, which is said a few times.
+    fn remember(&mut self, number: u64) {
+        if self.recent.len() == RECENT_MAX {
+            self.recent.pop_front();
+        }
+        self.recent.push_back((number, SAID_TIMES));
     }
 
     fn keep(&mut self, cx: &mut Cx<'_>, ahead: usize, slot: &mut Packet) -> Verdict {
@@ -80,10 +120,7 @@ impl Receiving {
         let number = self.window.next() + ahead as u64;
         self.note(&(number..number + slot.segment_count() as u64));
         self.window.keep(cx, ahead, slot);
-        if self.recent.len() == RECENT_MAX {
-            self.recent.pop_front();
-        }
-        self.recent.push_back((number, SAID_TIMES));
+        self.remember(number);
         Verdict::Held
     }
 
@@ -97,13 +134,13 @@ impl Receiving {
             self.bytes.extend(Said { first: range.start as u32, count }.emit());
         }
         debug_assert!(self.bytes.len() <= STATE_LEN + RANGES_MAX * RANGE_LEN);
-        let header = Header { number: self.window.next() as u32, kind: Kind::Acknowledged };
+        let header = Header { number: self.next() as u32, kind: Kind::Acknowledged };
         tell(cx, copier, header.emit(), &self.bytes);
     }
 
     /// What has come behind the next number: first that of which something came lately.
     fn find_ranges(&mut self) {
-        let (low, high) = (self.window.next(), self.high);
+        let (low, high) = (self.next(), self.high);
         self.ranges.clear();
         for (number, times) in self.recent.iter_mut().rev() {
             *times -= 1;
@@ -137,15 +174,11 @@ impl Receives for Receiving {
         (low, attempt): (u32, u8),
         slot: &mut Packet,
     ) -> Option<Verdict> {
-        let Some(number) = extend(low, self.window.next()) else {
+        let Some(number) = extend(low, self.next()) else {
             return Some(Verdict::Drop(DropReason::Malformed));
         };
         let count = slot.segment_count();
-        let place = self.window.place_run(number, count);
-        if place.is_none() && count > 1 {
-            return None;
-        }
-        let place = place.unwrap_or_else(|| self.window.place(number));
+        let place = self.place(number, count)?;
         if cx.pool.pull_head(slot, LEN).is_err() || place == Place::Beyond {
             return Some(Verdict::Drop(DropReason::Malformed));
         }
@@ -193,5 +226,6 @@ impl Receives for Receiving {
         self.recent.clear();
         self.saying.rest();
         self.window.begin_at(self.high);
+        self.unordered = self.unordered.map(|_| self.high);
     }
 }
