@@ -50,6 +50,7 @@ pub static SPEC: TransportSpec = TransportSpec {
     streams: false,
     same_host: false,
     groups: false,
+    spread: None,
     over: None,
     port: None,
     profile: &Local,

@@ -39,6 +39,9 @@ pub(crate) enum Effect {
     List(PeerId, u32),
     /// Something has happened to a peer.
     Peer(PeerId, PeerNews),
+    /// Flows with this peer go by several paths: further ones are opened, at these addresses where
+    /// it was dialed.
+    OpenFurther(PeerId, Vec<Address>),
     /// Nothing goes to this address any more.
     CloseData(Address),
 }

@@ -10,7 +10,7 @@ use crate::flow::receiver::Keeping;
 use crate::flow::sender::Pace;
 use dacapo_lift::{
     Built, Catalogue, Graph, Illegal, Meter, Needs, Node, Offer, Params, Properties, Property,
-    StreamParams, TransportSpec, check,
+    Spread, StreamParams, TransportSpec, check,
 };
 use dacapo_packet::TRAIN_BYTES_MAX;
 use dacapo_wire::data;
@@ -49,6 +49,11 @@ impl Graphs {
     /// Whether one sender serves all who are offered the same flow over this transport.
     pub fn is_shared(&self, transport: u16) -> bool {
         self.catalogue.transport(transport).is_some_and(|spec| spec.groups)
+    }
+
+    /// How the packets of a flow over this transport are spread over the paths to the peer.
+    pub fn spread(&self, transport: u16) -> Option<Spread> {
+        self.catalogue.transport(transport)?.spread
     }
 
     /// How fast a flow may send: a stream that yields to others keeps its own pace, unless the flow

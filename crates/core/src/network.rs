@@ -49,6 +49,9 @@ pub enum NetworkEvent {
         /// How long they may be, in bytes of UDP payload, where that is said.
         len: Option<usize>,
     },
+    /// This end listens at an address, which who drives it calls so. Peers that come in elsewhere
+    /// are told of it, for flows that go by several paths.
+    Listening(ListenerId, Address),
     /// A peer is reached by a transport of one host.
     Found(HostLookup),
     /// A group was joined, or could not be, for this reason.

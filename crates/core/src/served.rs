@@ -26,6 +26,7 @@ use dacapo_wire::limits::{
 use dacapo_wire::message::Message;
 use dacapo_wire::session::{FlowOffer, Join, Offer};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::num::NonZeroU16;
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -140,6 +141,8 @@ pub(crate) struct Served {
     pub name: String,
     pub title: String,
     pub give_up_ms: Option<u32>,
+    /// Where this end is reached besides, if a flow goes by several paths.
+    pub further: Vec<SocketAddr>,
     pub flows: Vec<FlowOffer>,
     pub ports: Vec<Option<Port>>,
 }
@@ -147,6 +150,8 @@ pub(crate) struct Served {
 /// Who asks for a session.
 pub(crate) struct Asking<'a> {
     pub peer: &'a Peer,
+    /// Where this end is reached besides.
+    pub further: Vec<SocketAddr>,
     /// It has no other session here.
     pub is_only: bool,
 }
@@ -250,7 +255,7 @@ impl ServedSessions {
         number_flows(graphs, &mut flows)?;
         for flow in &flows {
             check_common(graphs, flow, &joining).map_err(|error| named(flow, &error))?;
-            check_listens(graphs, flow, asking.peer).map_err(|error| named(flow, &error))?;
+            check_listens(graphs, flow, asking).map_err(|error| named(flow, &error))?;
         }
         check_sendable(&spec.title, &flows)?;
         let mut ports = Vec::new();
@@ -265,7 +270,9 @@ impl ServedSessions {
             ports.push(Some(port.map_err(failed)?));
         }
         let (title, give_up_ms) = (spec.title.clone(), give_up_ms(spec.give_up_after));
-        Ok(Served { name: joining.name, title, give_up_ms, flows, ports })
+        let is_spread = flows.iter().any(|flow| graphs.spread(flow.transport).is_some());
+        let further = if is_spread { asking.further.clone() } else { Vec::new() };
+        Ok(Served { name: joining.name, title, give_up_ms, further, flows, ports })
     }
 }
 
@@ -362,8 +369,17 @@ fn check_common(graphs: &Graphs, flow: &FlowOffer, joining: &JoinRequest) -> Res
 }
 
 /// Checks that this end listens where a flow needs it: it does not where it has dialed.
-fn check_listens(graphs: &Graphs, flow: &FlowOffer, peer: &Peer) -> Result<(), Error> {
-    let text = match peer.is_dialed() {
+fn check_listens(graphs: &Graphs, flow: &FlowOffer, asking: &Asking<'_>) -> Result<(), Error> {
+    let is_spread = graphs.spread(flow.transport).is_some();
+    let text = match asking.peer.is_dialed() {
+        _ if is_spread && asking.further.is_empty() => {
+            "it goes by several paths, and this end is known to listen at one address only: listen \
+             at two and more, each named, not at a wildcard"
+        }
+        true if is_spread => {
+            "the participant finds the further paths of a flow where the creator listens, and this \
+             end has dialed"
+        }
         true if flow.multicast.is_some() => {
             "only who listens sends to a group: its address is that of the source"
         }
@@ -378,8 +394,7 @@ fn check_listens(graphs: &Graphs, flow: &FlowOffer, peer: &Peer) -> Result<(), E
 
 /// Checks that flows can be written as an OFFER: a publisher may have named them as it liked.
 fn check_sendable(title: &str, flows: &[FlowOffer]) -> Result<(), Error> {
-    let offer =
-        Offer { session: 0, title: title.to_owned(), give_up_ms: None, flows: flows.to_vec() };
+    let offer = Offer { title: title.to_owned(), flows: flows.to_vec(), ..Offer::default() };
     let written = Message::Offer(offer).encode(&mut Vec::new());
     written.map_err(|error| Error::new(Code::Internal, error.to_string()))
 }

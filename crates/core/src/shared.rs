@@ -10,8 +10,11 @@ use crate::groups::Groups;
 use crate::ids::PeerId;
 use crate::labels::{Labels, Target};
 use crate::queues::Queues;
-use dacapo_base::{Random, Time};
+use crate::transmit::ListenerId;
+use dacapo_base::{Address, Random, Time};
 use dacapo_packet::Pool;
+use dacapo_wire::limits::FURTHER_MAX;
+use std::net::{IpAddr, SocketAddr};
 
 pub(crate) struct Shared {
     pub pool: Pool,
@@ -23,6 +26,8 @@ pub(crate) struct Shared {
     pub queues: Queues,
     /// What controls a path of datagrams.
     pub controllers: Controllers,
+    /// The places at which this end listens, and their addresses.
+    pub listening: Vec<(ListenerId, Address)>,
     /// Changes that the other end has proposed and that were refused.
     pub changes_refused: u64,
     ids: u64,
@@ -45,9 +50,20 @@ impl Shared {
             graphs,
             queues,
             controllers,
+            listening: Vec::new(),
             changes_refused: 0,
             ids: 1,
         }
+    }
+
+    /// Where this end is reached besides by a peer that has come in at `local`, as far as its
+    /// addresses tell: not what means any address, or needs the name of an interface.
+    pub fn further_for(&self, local: Option<ListenerId>, remote: &Address) -> Vec<SocketAddr> {
+        let others = self.listening.iter().filter(|(place, _)| local != Some(*place));
+        let is_told = |address: &&Address| address.is_loopback() == remote.is_loopback();
+        let told = others.map(|(_, address)| address).filter(is_told);
+        let told = told.filter_map(|address| address.ip().filter(is_of_any_link));
+        told.take(FURTHER_MAX).collect()
     }
 
     /// A number that nothing else in the core has.
@@ -65,4 +81,10 @@ impl Shared {
     pub fn flow(&mut self, now: Time) -> Context<'_> {
         Context { now, pool: &mut self.pool, random: &mut self.random }
     }
+}
+
+/// Whether an address means the same host wherever it is read.
+fn is_of_any_link(address: &SocketAddr) -> bool {
+    let is_of_link = matches!(address.ip(), IpAddr::V6(ip) if ip.is_unicast_link_local());
+    !address.ip().is_unspecified() && !is_of_link && address.port() > 0
 }

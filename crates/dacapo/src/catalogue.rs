@@ -11,7 +11,7 @@ use dacapo_core::{Code, Error};
 use dacapo_lift::{Entry, twice};
 use dacapo_path::{ControllerEntry, Leads, controllers};
 use dacapo_transport::entry::TransportEntry;
-use dacapo_transport::{quic, shm, tcp, udp, xtp};
+use dacapo_transport::{bond, quic, shm, tcp, udp, xtp};
 
 /// What flows are composed of: all that a host has.
 #[derive(Clone, Debug)]
@@ -29,8 +29,9 @@ pub struct Catalogue {
 /// The parts that exist in this build.
 impl Default for Catalogue {
     fn default() -> Self {
-        let transports =
-            [udp::entries(), tcp::entries(), shm::entries(), quic::entries(), xtp::entries()];
+        let direct = [udp::entries(), tcp::entries(), shm::entries()];
+        let above = [quic::entries(), xtp::entries(), bond::entries()];
+        let transports = [direct.concat(), above.concat()];
         let access = [file::entries(), test::entries(), raw::entries()];
         Self {
             modules: dacapo_modules::entries(),
@@ -167,7 +168,8 @@ mod tests {
             [(1, "udp"), (6, "udp-multicast"), (3, "tcp"), (10, "tcp-multicast")]
         );
         assert_eq!(known[4..7], [(9, "shm"), (7, "quic"), (8, "quic-datagram")]);
-        assert_eq!(known[7..], [(11, "xtp"), (12, "xtp-datagram")]);
+        assert_eq!(known[7..9], [(11, "xtp"), (12, "xtp-datagram")]);
+        assert_eq!(known[9..], [(13, "bond"), (14, "bond-backup")]);
     }
 
     #[test]

@@ -55,9 +55,9 @@ pub use profile::{Neutral, POINTS_MAX, Profile, TransportProfile};
 pub use runner::{Context, Direction, Runner};
 pub use service::{Cost, Figures, PPB, Path, Properties, Service, Setting, Units};
 pub use signals::{MESSAGES_PER_SECOND, NOTES_MAX, Note, OPEN_MAX, ToPeer, Told};
-pub use spec::TransportSpec;
 pub use spec::{
     FlowPort, ModuleSpec, ParamSpec, ParamUnit, PortProtocol, Property, Setup, Stratum, TRUSTED,
 };
+pub use spec::{Spread, TransportSpec};
 pub use touch::{TOUCHED, Touch};
 pub use verdict::{DropReason, Verdict};

@@ -339,6 +339,15 @@ impl FlowPort {
     }
 }
 
+/// How packets go by several paths to one peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spread {
+    /// Each by every path: the graph drops the copies, as SMPTE ST 2022-7 has it.
+    Copies,
+    /// By the first that is not silent; the others are only asked whether they are there.
+    Backup,
+}
+
 /// The static facts of a transport.
 #[derive(Clone, Copy, Debug)]
 pub struct TransportSpec {
@@ -368,6 +377,9 @@ pub struct TransportSpec {
     /// True when one sender serves several receivers, by a group or by a stream to each; never
     /// chosen for a flow that does not ask for it.
     pub groups: bool,
+    /// How it spreads what it carries over several paths to one peer; `None`: it takes one. Never
+    /// chosen for a flow that does not ask for it.
+    pub spread: Option<Spread>,
     /// The transport that opens it, where it is another use of one: what it sends goes by the
     /// sockets of that.
     pub over: Option<&'static TransportSpec>,

@@ -33,6 +33,12 @@ pub struct Scenario {
     /// The link, each way. Of one that manages its queue [`Outcome::units`] does not say what it
     /// takes.
     pub link: LinkConfig,
+    /// The links of further networks, each way, by which the creator is reached too: of flows over
+    /// several paths.
+    pub further: Vec<LinkConfig>,
+    /// From when on, after the flow has begun to run, nothing passes a network any more; 0 is the
+    /// first.
+    pub cuts: Vec<(Duration, u8)>,
     /// The graph, by the modules' names.
     pub graph: Vec<&'static str>,
     /// The flow as it is offered, its graph with parameters; none: `graph` with theirs by default.
@@ -64,6 +70,8 @@ impl Scenario {
         Self {
             seed,
             link,
+            further: Vec::new(),
+            cuts: Vec::new(),
             graph: vec!["segment", "sequence", "checksum"],
             offer: None,
             pattern: Pattern {
@@ -226,6 +234,7 @@ struct Run {
     outcome: Outcome,
     changes_left: u32,
     next_change: Time,
+    cuts_made: usize,
     closing: bool,
     over: bool,
 }
@@ -242,6 +251,7 @@ pub fn run(scenario: &Scenario) -> Outcome {
     let creator = world.add(config(scenario, 1));
     let participant = world.add(config(scenario, 1 + u8::from(scenario.has_two_clocks)));
     world.dials(participant);
+    add_networks(&mut world, [creator, participant], &scenario.further);
     if let Some(forgets) = scenario.forgets {
         for node in [creator, participant] {
             world.core(node).forget_due(forgets);
@@ -267,6 +277,7 @@ pub fn run(scenario: &Scenario) -> Outcome {
         seen: None,
         changes_left: scenario.changes,
         next_change: Time::NEVER,
+        cuts_made: 0,
         closing: false,
         over: false,
     };
@@ -281,14 +292,26 @@ pub fn run(scenario: &Scenario) -> Outcome {
         .expect("a world has room for a peer");
     let until = now + scenario.time_max;
     while !run.over && world.now() < until {
-        let next = run.next_change.min(until);
+        let next = run.next_change.min(run.next_cut(scenario)).min(until);
         world.run(next, |world| {
             run.turn(world, scenario);
-            run.over || run.next_change < next
+            run.over || run.next_change < next || run.next_cut(scenario) < next
         });
+        run.cut(&mut world, scenario);
         run.change(&mut world, scenario, &offer.graph);
     }
     run.finish(world, &units)
+}
+
+/// Makes further networks, in which the first of the nodes serves, too.
+fn add_networks(world: &mut World, [creator, participant]: [NodeId; 2], links: &[LinkConfig]) {
+    for (net, link) in (1..).zip(links) {
+        world.relink_in(net, creator, participant, link.clone());
+        world.relink_in(net, participant, creator, link.clone());
+    }
+    if let Ok(last @ 1..) = u8::try_from(links.len()) {
+        world.serves_in(creator, last);
+    }
 }
 
 fn config(scenario: &Scenario, boot: u8) -> CoreConfig {
@@ -461,6 +484,24 @@ impl Run {
             CoreEvent::Changed { .. } => self.outcome.changed += 1,
             CoreEvent::ChangeFailed { .. } => self.outcome.change_failed += 1,
             _ => {}
+        }
+    }
+
+    /// When the next network is cut.
+    fn next_cut(&self, scenario: &Scenario) -> Time {
+        let next = self.outcome.ready_at.zip(scenario.cuts.get(self.cuts_made));
+        next.map_or(Time::NEVER, |(ready, (after, _))| ready + *after)
+    }
+
+    /// Cuts the network that is due.
+    fn cut(&mut self, world: &mut World, scenario: &Scenario) {
+        if self.next_cut(scenario) > world.now() {
+            return;
+        }
+        if let Some(&(_, net)) = scenario.cuts.get(self.cuts_made) {
+            world.cut_in(net, self.creator, self.participant, true);
+            world.cut_in(net, self.participant, self.creator, true);
+            self.cuts_made += 1;
         }
     }
 

@@ -1,7 +1,8 @@
 //! [`World`]: cores, links between them, and a virtual clock.
 //!
 //! Each node has an address `10.0.0.n`: a control port and, where it dials, a data port of its own;
-//! a node that serves uses its server port for both, as on a host.
+//! a node that serves uses its server port for both, as on a host. In further networks `k` it has
+//! `10.0.k.n`, and what goes to an address of one comes from that of the sender there.
 
 mod clock;
 mod faults;
@@ -14,12 +15,14 @@ use crate::stream::Streams;
 use crate::trace::Trace;
 use clock::NodeClock;
 use dacapo_base::{Random, Time, seeds};
-use dacapo_core::{Core, CoreConfig, CoreEvent, ListenerId, Request, StreamId, Transmit, Way};
+use dacapo_core::{
+    Core, CoreConfig, CoreEvent, ListenerId, NetworkEvent, Request, StreamId, Transmit, Way,
+};
 use dacapo_link::{Carry, Corruption, Ecn, Fate, Link, LinkConfig, LinkStats};
 use dacapo_transport::TrafficClass;
 use dacapo_transport::stream::Token;
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -95,12 +98,12 @@ struct Node {
 }
 
 impl Node {
-    fn handle_datagram(&mut self, now: Time, from: SocketAddr, bytes: &[u8], ecn: Ecn) {
+    fn handle_datagram(&mut self, now: Time, net: u8, from: SocketAddr, bytes: &[u8], ecn: Ecn) {
         let local = self.clock.local(now);
         // Without memory it is lost, as it would be in a full socket.
         if let Ok(mut packet) = self.core.pool().packet_from(0, bytes, 0) {
             packet.set_ecn(ecn);
-            self.core.handle_datagram(local, ListenerId::default(), from.into(), packet);
+            self.core.handle_datagram(local, ListenerId(net.into()), from.into(), packet);
         }
     }
 
@@ -116,7 +119,8 @@ type Observer = Box<dyn FnMut(&Crossing<'_>)>;
 pub struct World {
     now: Time,
     nodes: Vec<Node>,
-    links: BTreeMap<(NodeId, NodeId), Link<Datagram>>,
+    /// By who sends, who gets, and the network between them.
+    links: BTreeMap<(NodeId, NodeId, u8), Link<Datagram>>,
     default_link: LinkConfig,
     random: Random,
     trace: Trace,
@@ -232,13 +236,27 @@ impl World {
 
     /// The link from one node to another.
     pub fn link(&mut self, from: NodeId, to: NodeId) -> &mut Link<Datagram> {
+        self.link_in(0, from, to)
+    }
+
+    /// The same in a further network.
+    pub fn link_in(&mut self, net: u8, from: NodeId, to: NodeId) -> &mut Link<Datagram> {
         let (config, random) = (&self.default_link, &mut self.random);
-        self.links.entry((from, to)).or_insert_with(|| {
+        self.links.entry((from, to, net)).or_insert_with(|| {
             Link::new(config.clone(), random.fork()).unwrap_or_else(|error| {
                 // A world is made by a test; a link that cannot be is a mistake in it.
                 panic!("the link of the world is not valid: {error}")
             })
         })
+    }
+
+    /// A node that serves is reached in the networks up to this one.
+    pub fn serves_in(&mut self, node: NodeId, last: u8) {
+        let (now, node) = (self.now, &mut self.nodes[node.0]);
+        for net in 0..=last {
+            let (place, at) = (ListenerId(net.into()), in_net(node.control, net));
+            node.core.handle_network(now, NetworkEvent::Listening(place, at.into()));
+        }
     }
 
     /// The record of the link from one node to another.
@@ -249,7 +267,7 @@ impl World {
     /// Gives a node a datagram at this instant, from whatever address: somebody outside sent it.
     pub fn inject(&mut self, to: NodeId, from: SocketAddr, bytes: &[u8]) {
         let (now, node) = (self.now, &mut self.nodes[to.0]);
-        node.handle_datagram(now, from, bytes, Ecn::NotEct);
+        node.handle_datagram(now, 0, from, bytes, Ecn::NotEct);
     }
 
     /// From now on, keeps what is sent to addresses that no node has, for [`World::take_strays`].
@@ -375,6 +393,7 @@ impl World {
                 // In these worlds there are no other addresses.
                 Way::Control | Way::Data => {
                     let Some(remote) = remote else { continue };
+                    let from = in_net(from, net_of(remote));
                     self.send(id, lane_of(way), Datagram { from, to: remote, bytes, ecn });
                 }
             }
@@ -394,7 +413,8 @@ impl World {
         if to.ip().is_multicast() {
             return self.send_to_group(node, lane, from, to, &datagram.bytes);
         }
-        let Some(peer) = self.nodes.iter().position(|it| it.control.ip() == to.ip()) else {
+        let there = in_net(to, 0).ip();
+        let Some(peer) = self.nodes.iter().position(|it| it.control.ip() == there) else {
             if let Some(strays) = &mut self.strays {
                 strays.push(datagram);
             }
@@ -406,9 +426,9 @@ impl World {
 
     /// Brings a datagram onto the link to a node.
     fn cross(&mut self, node: NodeId, peer: NodeId, lane: TrafficClass, datagram: Datagram) {
-        let now = self.now;
+        let (now, net) = (self.now, net_of(datagram.to));
         let shown = self.observer.is_some().then(|| datagram.bytes.clone());
-        let fate = self.link(node, peer).handle_send(now, datagram);
+        let fate = self.link_in(net, node, peer).handle_send(now, datagram);
         if let (Some(observer), Some(bytes)) = (&mut self.observer, shown) {
             observer(&Crossing { now, node, lane, bytes: &bytes, fate });
         }
@@ -416,14 +436,14 @@ impl World {
 
     fn deliver(&mut self) {
         let now = self.now;
-        for ((_, to), link) in &mut self.links {
+        for ((_, to, net), link) in &mut self.links {
             while let Some(delivery) = link.poll_deliver(now) {
                 let node = &mut self.nodes[to.0];
                 if node.killed {
                     continue;
                 }
                 let Datagram { from, bytes, ecn, .. } = &delivery.item;
-                node.handle_datagram(now, *from, bytes, *ecn);
+                node.handle_datagram(now, *net, *from, bytes, *ecn);
             }
         }
     }
@@ -444,6 +464,24 @@ impl World {
     pub fn steps(&self) -> u64 {
         self.steps
     }
+}
+
+/// The network of an address: those of groups, and of strangers, are in the first.
+fn net_of(address: SocketAddr) -> u8 {
+    match address.ip() {
+        IpAddr::V4(ip) if ip.octets()[..2] == [10, 0] => ip.octets()[2],
+        _ => 0,
+    }
+}
+
+/// The address of the same node in another network.
+fn in_net(mut address: SocketAddr, net: u8) -> SocketAddr {
+    if let IpAddr::V4(ip) = address.ip()
+        && let [10, 0, _, node] = ip.octets()
+    {
+        address.set_ip(IpAddr::from([10, 0, net, node]));
+    }
+    address
 }
 
 /// The lane that a core means.

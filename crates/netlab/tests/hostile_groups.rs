@@ -82,7 +82,7 @@ fn offered(lab: &mut Lab, raw: &mut RawPeer, flow: FlowOffer) -> (StreamId, Sess
     run(lab, raw, 100);
     let stream = raw.accepted[0];
     assert!(matches!(raw.next(stream), Some(Message::Join(_))));
-    let offer = Offer { session: 1, title: String::new(), give_up_ms: None, flows: vec![flow] };
+    let offer = Offer { session: 1, flows: vec![flow], ..Offer::default() };
     raw.say(stream, offer.clone());
     run(lab, raw, 100);
     (stream, session, offer.into())

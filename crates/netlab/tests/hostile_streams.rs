@@ -150,7 +150,7 @@ fn served(
     let stream = raw.accepted[0];
     assert!(matches!(raw.next(stream), Some(Message::Join(_))));
     let flow = FlowOffer { datagram_len: 65_535, ..offer_tcp("down", &[]) };
-    let offer = Offer { session: 1, title: String::new(), give_up_ms: None, flows: vec![flow] };
+    let offer = Offer { session: 1, flows: vec![flow], ..Offer::default() };
     raw.say(stream, offer.clone());
     run(lab, raw, 100);
     let (sink, seen) = PatternSink::new(lab.pattern);

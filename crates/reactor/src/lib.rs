@@ -277,6 +277,13 @@ impl Reactor {
         if let Some(fd) = transport.fd() {
             registry.add(fd, 0, Interest::Read)?;
         }
+        if dialed.is_none() {
+            let now = self.now();
+            for &address in transport.local_addrs() {
+                let event = NetworkEvent::Listening(ListenerId(token), address);
+                self.core.handle_network(now, event);
+            }
+        }
         self.transports.insert(token, transport, dialed, is_silent);
         Ok(())
     }

@@ -146,8 +146,8 @@ impl Transports {
         let dialed = || self.dialed_to(remote);
         let stays = |token: &u64| self.all.get(token).is_some_and(|it| it.remove_at.is_none());
         let dialed = dialed().find(stays).or_else(|| dialed().next());
-        let came =
-            local.map(|ListenerId(token)| token).filter(|token| self.listening.contains(token));
+        // A further path to a peer that was dialed goes by the transport of the first.
+        let came = local.map(|ListenerId(token)| token).filter(|it| self.all.contains_key(it));
         dialed.or(came).or_else(|| self.listening_for(remote))
     }
 

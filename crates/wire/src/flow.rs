@@ -117,29 +117,39 @@ impl Form for FlowOffer {
 
 fn read_multicast(fields: Fields<'_>) -> Result<Option<SocketAddr>, Fault> {
     let Some(bytes) = fields.bytes_if_there(Tag::Multicast)? else { return Ok(None) };
-    let wrong = || Tag::Multicast.fault(WRONG_LENGTH);
+    let group = read_address(Tag::Multicast, bytes)?;
+    if !group.ip().is_multicast() {
+        return Err(Tag::Multicast.fault("the address is not one of a group"));
+    }
+    Ok(Some(group))
+}
+
+fn write_multicast(group: SocketAddr, to: &mut Writer) {
+    if !group.ip().is_multicast() {
+        to.refuse(Tag::Multicast.fault("the address is not one of a group"));
+    }
+    write_address(Tag::Multicast, group, to);
+}
+
+/// An address with its port.
+pub(crate) fn read_address(tag: Tag, bytes: &[u8]) -> Result<SocketAddr, Fault> {
+    let wrong = || tag.fault(WRONG_LENGTH);
     let (ip, port) = bytes.split_last_chunk::<2>().ok_or_else(wrong)?;
     let ip = match (<[u8; 4]>::try_from(ip), <[u8; 16]>::try_from(ip)) {
         (Ok(four), _) => IpAddr::from(four),
         (_, Ok(six)) => IpAddr::from(six),
         _ => return Err(wrong()),
     };
-    if !ip.is_multicast() {
-        return Err(Tag::Multicast.fault("the address is not one of a group"));
-    }
-    Ok(Some(SocketAddr::new(ip, u16::from_be_bytes(*port))))
+    Ok(SocketAddr::new(ip, u16::from_be_bytes(*port)))
 }
 
-fn write_multicast(group: SocketAddr, to: &mut Writer) {
-    let mut bytes = match group.ip() {
+pub(crate) fn write_address(tag: Tag, address: SocketAddr, to: &mut Writer) {
+    let mut bytes = match address.ip() {
         IpAddr::V4(ip) => ip.octets().to_vec(),
         IpAddr::V6(ip) => ip.octets().to_vec(),
     };
-    bytes.extend(group.port().to_be_bytes());
-    if !group.ip().is_multicast() {
-        to.refuse(Tag::Multicast.fault("the address is not one of a group"));
-    }
-    to.bytes(Tag::Multicast, &bytes);
+    bytes.extend(address.port().to_be_bytes());
+    to.bytes(tag, &bytes);
 }
 
 fn read_medium(fields: Fields<'_>) -> Result<Medium, Fault> {

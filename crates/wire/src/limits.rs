@@ -47,6 +47,9 @@ pub const JOIN_TRANSPORTS_MAX: usize = 16;
 /// The attributes that a JOIN asks of every flow.
 pub const JOIN_ATTRIBUTES_MAX: usize = 32;
 
+/// The further addresses of a Creator in an OFFER.
+pub const FURTHER_MAX: usize = 3;
+
 /// The sessions of a LISTING. With the longest names and titles [`BODY_LEN_MAX`] binds before.
 pub const SESSIONS_MAX: usize = 256;
 

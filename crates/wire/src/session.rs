@@ -20,13 +20,14 @@
 pub use crate::flow::{Direction, FlowAnswer, FlowOffer, STREAM_TOKEN_LEN};
 
 use crate::attribute::AttributeForm;
-use crate::flow::{read_attributes, write_attributes};
+use crate::flow::{read_address, read_attributes, write_address, write_attributes};
 use crate::limits::{
-    ATTRIBUTES_MAX, DROPPED_MAX, FLOWS_MAX, JOIN_ATTRIBUTES_MAX, JOIN_MODULES_MAX,
+    ATTRIBUTES_MAX, DROPPED_MAX, FLOWS_MAX, FURTHER_MAX, JOIN_ATTRIBUTES_MAX, JOIN_MODULES_MAX,
     JOIN_TRANSPORTS_MAX, PAYLOAD_LEN_MAX, TEXT_LEN_MAX, TITLE_LEN_MAX,
 };
 use crate::tlv::{Fault, Fields, Form, TOO_MANY, Tag, WRONG_LENGTH, Writer};
 use crate::{Malformed, bytes};
+use std::net::SocketAddr;
 
 /// The number of a flow that stands for all flows of the session, in a [`Control`].
 pub const FLOW_ALL: u16 = 0xFFFF;
@@ -92,6 +93,9 @@ pub struct Offer {
     /// How long contact may be lost before the session is given up, in milliseconds; `None` is five
     /// minutes.
     pub give_up_ms: Option<u32>,
+    /// Where the creator is reached besides, for flows over several paths; at most
+    /// [`FURTHER_MAX`], each one of a host and with a port.
+    pub further: Vec<SocketAddr>,
     /// At most [`FLOWS_MAX`], with at most [`ATTRIBUTES_MAX`] attributes together.
     pub flows: Vec<FlowOffer>,
 }
@@ -102,6 +106,7 @@ impl Form for Offer {
             session: fields.u64(Tag::Session)?,
             title: fields.text(Tag::Title, TITLE_LEN_MAX)?,
             give_up_ms: fields.u32_if_there(Tag::GiveUp)?,
+            further: fields.list(Tag::Further, FURTHER_MAX, read_further)?,
             flows: fields.elements(Tag::Flow, FLOWS_MAX)?,
         };
         offer.check_attributes()?;
@@ -116,6 +121,7 @@ impl Form for Offer {
         if let Some(give_up_ms) = self.give_up_ms {
             to.u32(Tag::GiveUp, give_up_ms);
         }
+        write_further(&self.further, to);
         to.elements(Tag::Flow, &self.flows, FLOWS_MAX);
     }
 }
@@ -125,6 +131,34 @@ impl Offer {
         let counts = self.flows.iter().map(|flow| flow.attributes.len());
         let is_within = counts.fold(0, usize::saturating_add) <= ATTRIBUTES_MAX;
         if is_within { Ok(()) } else { Err(Tag::Attribute.fault(TOO_MANY)) }
+    }
+}
+
+/// What a datagram may be sent to, and reaches one host: anything else would make the participant
+/// send where the creator has no business.
+fn is_of_one_host(address: &SocketAddr) -> bool {
+    let ip = address.ip();
+    let is_broadcast = matches!(ip, std::net::IpAddr::V4(ip) if ip.is_broadcast());
+    address.port() > 0 && !ip.is_unspecified() && !ip.is_multicast() && !is_broadcast
+}
+
+const NOT_OF_ONE_HOST: &str = "the address is not one of a host, with a port";
+
+fn read_further(value: &[u8]) -> Result<SocketAddr, Fault> {
+    let address = read_address(Tag::Further, value)?;
+    let fault = || Tag::Further.fault(NOT_OF_ONE_HOST);
+    Some(address).filter(is_of_one_host).ok_or_else(fault)
+}
+
+fn write_further(further: &[SocketAddr], to: &mut Writer) {
+    if further.len() > FURTHER_MAX {
+        to.refuse(Tag::Further.fault(TOO_MANY));
+    }
+    for &address in further {
+        if !is_of_one_host(&address) {
+            to.refuse(Tag::Further.fault(NOT_OF_ONE_HOST));
+        }
+        write_address(Tag::Further, address, to);
     }
 }
 

@@ -107,6 +107,7 @@ tags! {
     StreamPort = 53 "stream_port",
     Follows = 54 "follows",
     Port = 55 "port",
+    Further = 56 "further",
 }
 
 impl Tag {

@@ -161,7 +161,10 @@ fn offer_has_the_bytes_of_the_page() {
         attributes: vec![AttributeForm { key: 2, min: None, max: Some(50_000_000), weight: None }],
     };
     let session = 0x0102_0304_0506_0708;
-    check(OFFER, Offer { session, title: "Demo".to_owned(), give_up_ms: None, flows: vec![flow] });
+    check(
+        OFFER,
+        Offer { session, title: "Demo".to_owned(), flows: vec![flow], ..Offer::default() },
+    );
 }
 
 #[test]

@@ -4,7 +4,8 @@ use super::{Core, Forgets};
 use crate::control::Datagram;
 use crate::ids::StreamId;
 use crate::network::{ChannelEvent, NetworkEvent};
-use crate::transmit::{ListenerId, Payload, Transmit, Way};
+use crate::peer;
+use crate::transmit::{ListenerId, Payload, Transmit};
 use dacapo_base::{Address, Ecn, Time, earlier};
 use dacapo_packet::Packet;
 use std::time::Duration;
@@ -71,7 +72,8 @@ impl Core {
         let Datagram { local, remote, bytes } = self.router.control.poll_transmit(now)?;
         self.router.drain_control(now);
         let payload = Payload::Bytes(bytes);
-        Some(Transmit { way: Way::Control, local, remote, payload, ecn: Ecn::NotEct })
+        let (way, local, remote) = peer::control_way(&self.router.peers, local, remote);
+        Some(Transmit { way, local, remote, payload, ecn: Ecn::NotEct })
     }
 
     /// The next packet of the flows: of the highest priority, in turn among equals. It is all that

@@ -13,7 +13,7 @@ use crate::events::CoreEvent;
 use crate::flow::FlowOut;
 use crate::ids::{SessionId, StreamId};
 use crate::network::{ChannelEvent, NetworkEvent};
-use crate::peer::Peer;
+use crate::peer::{self, Peer};
 use crate::session::{Flow, Session};
 use crate::transmit::ListenerId;
 use dacapo_base::{Address, Ecn, Time};
@@ -34,6 +34,7 @@ impl Router {
             NetworkEvent::TooLarge { remote, len } => {
                 self.peers.handle_too_large(now, remote, len);
             }
+            NetworkEvent::Listening(place, address) => self.shared.listening.push((place, address)),
             NetworkEvent::Found(look) => self.peers.handle_found(look),
             NetworkEvent::Joined(joined, result) => self.handle_joined(now, &joined, result),
             NetworkEvent::GroupClosed { local, group, reason } => {
@@ -138,13 +139,14 @@ impl Router {
         }
         match belongs {
             Belongs::Quic => {
+                let (local, remote) = peer::control_origin(&self.peers, local, remote);
                 let conn = self.control.handle_datagram(now, local, remote, bytes);
                 conn.into_iter().for_each(|conn| self.peers.handle_heard(conn));
             }
             Belongs::Ours(TYPE_PROBE) => match (Probe::parse(bytes), bytes.len()) {
                 (Ok(probe), len) => {
                     let is_known = self.with_peers(now, |peers, cx, out| {
-                        peers.handle_probe(cx, remote, probe, len, out)
+                        peers.handle_probe(cx, (local, remote), probe, len, out)
                     });
                     self.counters.unknown_probe += u64::from(!is_known);
                 }
@@ -183,7 +185,7 @@ impl Router {
             let is_marked = come.as_ref().is_some_and(|it| it.ecn() == Ecn::Ce);
             let look = |peer: &mut Peer| {
                 // What goes to a group was not sent to this path alone.
-                peer.note_received(if is_own { packets } else { 0 }, is_marked);
+                peer.note_received(remote, if is_own { packets } else { 0 }, is_marked);
                 peer.times()
             };
             let times = peers.adjust(session.peer(), look).unwrap_or_default();
@@ -206,7 +208,8 @@ impl Router {
         if let Some(modules) = &mut told.modules
             && let Some(session) = self.sessions.get(id)
         {
-            let (seen, peer) = (std::mem::take(&mut modules.seen), session.peer());
+            let (mut seen, peer) = (std::mem::take(&mut modules.seen), session.peer());
+            session.flows().get(index).into_iter().for_each(|flow| seen.keep_of_paths(flow.spread));
             if !seen.is_empty() && self.peers.handle_seen(now, peer, &seen) {
                 self.sessions.wake_with(peer);
             }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   whose turn it is of those that have any, see Schedule -> a packet, its peer, its way
+//!   a flow over several paths -> a packet by the first, copies by the others
 //!   a fan-out -> a packet for the first of its origins, copies for the others
 //!             -> a view for the stream of each member
 //! ```
@@ -12,11 +13,12 @@ use crate::error::{Code, Error};
 use crate::fanout::BACKLOG_BYTES_MAX;
 use crate::flow::FlowOut;
 use crate::ids::{FanOutId, Place, SessionId};
+use crate::peer::{PathSet, Peer};
 use crate::schedule::{Asked, Asker, Polled, Schedule};
 use crate::session::Flow;
 use crate::transmit::{Payload, Transmit, Way};
 use dacapo_base::{Ecn, Time};
-use dacapo_packet::Packet;
+use dacapo_packet::{Packet, Pool};
 use std::collections::VecDeque;
 
 /// Packets of a fan-out that are given to streams before other flows have their turn.
@@ -83,7 +85,7 @@ impl Asker for Asking<'_> {
 
     fn poll(&mut self, asked: Asked) -> Polled<Transmit> {
         let polled = match asked {
-            Asked::Flow(id, index) => poll_flow(self.now, self.router, id, index),
+            Asked::Flow(id, index) => poll_flow(self.now, self.router, (id, index), self.copies),
             Asked::FanOut(id) => {
                 self.poll_fan_out(id).ok_or_else(|| self.waits_since(asked).is_some())
             }
@@ -127,12 +129,13 @@ impl Asking<'_> {
     }
 }
 
-/// The next packet of a flow, or whether it has anything that may not leave yet.
+/// The next packet of a flow, or whether it has anything that may not leave yet. Where it goes by
+/// several paths copies for the others are kept, and go before the next packet of any flow.
 fn poll_flow(
     now: Time,
     router: &mut Router,
-    id: SessionId,
-    index: usize,
+    (id, index): (SessionId, usize),
+    copies: &mut VecDeque<Transmit>,
 ) -> Result<Transmit, bool> {
     let mut told = None;
     let (peers, shared, counters) = (&mut router.peers, &mut router.shared, &mut router.counters);
@@ -146,9 +149,9 @@ fn poll_flow(
         // It is asked about with the next question that is due anyway.
         let sent = peers.adjust(session.peer(), |peer| {
             let poll = |flow: &mut Flow| flow.poll_packet(now, shared, peer, told);
-            let (way, remote, packet) = session.on_flow(index, poll)??;
+            let (way, by, packet) = session.on_flow(index, poll)??;
             counters.flows_asked += 1;
-            Some((way, peer.local(), remote, packet?))
+            spread(way, by, peer, &mut shared.pool, packet?, copies)
         });
         let is_held = || session.flows().get(index).is_some_and(|flow| flow.end.may_give(now));
         sent.flatten().ok_or_else(is_held)
@@ -156,9 +159,35 @@ fn poll_flow(
     if let Some(told) = told.filter(|told| !told.is_empty()) {
         router.apply_told(now, id, index, told);
     }
-    let (way, local, remote, packet) = asked.unwrap_or(Err(false))?;
+    asked.unwrap_or(Err(false))
+}
+
+/// The transmit of a packet by the first of these paths; copies are kept for the others.
+#[inline]
+fn spread(
+    way: Way,
+    by: PathSet,
+    peer: &Peer,
+    pool: &mut Pool,
+    mut packet: Packet,
+    copies: &mut VecDeque<Transmit>,
+) -> Option<Transmit> {
     let ecn = packet.ecn();
-    Ok(Transmit { way, local, remote, payload: Payload::Packet(packet), ecn })
+    if way != Way::Data {
+        let (local, remote, payload) = (peer.local(), peer.remote(), Payload::Packet(packet));
+        return Some(Transmit { way, local, remote, payload, ecn });
+    }
+    let mut ways = by.iter().filter_map(|place| peer.way_by(place));
+    let first = ways.next();
+    for (local, remote) in ways {
+        let payload = Payload::Packet(pool.share(&mut packet));
+        copies.push_back(Transmit { way, local, remote, payload, ecn });
+    }
+    let Some((local, remote)) = first else {
+        pool.free(packet);
+        return None;
+    };
+    Some(Transmit { way, local, remote, payload: Payload::Packet(packet), ecn })
 }
 
 /// Gives what fan-outs over streams have to the streams of their members: a view for each.

@@ -187,6 +187,9 @@ impl Router {
                 let listing = Message::Listing(Listing { request, sessions });
                 self.in_peers(now, out, |peers, cx, out| peers.send_hub(cx, id, &listing, out));
             }
+            Effect::OpenFurther(id, told) => {
+                self.in_peers(now, out, |peers, cx, _| peers.open_further(cx, id, &told));
+            }
             Effect::CloseData(remote) => self.closed_data.push_back(remote),
             Effect::Peer(id, news) => self.apply_news(now, id, news, out),
         }
@@ -316,7 +319,9 @@ impl Router {
         let Some((peer, it)) = peer.and_then(|id| Some((id, self.peers.get(id)?))) else {
             return Err(Error::new(Code::Internal, "a session without a peer").into());
         };
-        let asking = Asking { peer: it, is_only: self.sessions.with_peer(peer).nth(1).is_none() };
+        let further = self.shared.further_for(it.local(), &it.remote());
+        let asking =
+            Asking { peer: it, further, is_only: self.sessions.with_peer(peer).nth(1).is_none() };
         let name = join.name.clone();
         let is_running = |flow: &FlowOffer| {
             let is_shared = self.shared.graphs.is_shared(flow.transport);

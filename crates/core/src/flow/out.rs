@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::ledger::Ledger;
-use dacapo_lift::PathSeen;
+use dacapo_lift::{PathSeen, Spread};
 use dacapo_wire::message::Message;
 
 /// What a flow tells the rest of the core.
@@ -37,6 +37,14 @@ pub(crate) struct FlowSeen {
 }
 
 impl FlowSeen {
+    /// Leaves what a path is to hear of a flow that spreads so: what modules report of copies is of
+    /// all paths together.
+    pub fn keep_of_paths(&mut self, spread: Option<Spread>) {
+        if spread == Some(Spread::Copies) {
+            self.left = PathSeen::default();
+        }
+    }
+
     pub fn is_empty(&self) -> bool {
         self.left.is_empty() && self.came.is_empty()
     }

@@ -45,6 +45,7 @@ pub(crate) const PLAIN_TRANSPORT: TransportSpec = TransportSpec {
     streams: false,
     same_host: false,
     groups: false,
+    spread: None,
     over: None,
     port: None,
     profile: &Free,

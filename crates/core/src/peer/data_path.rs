@@ -31,6 +31,15 @@ impl ProbeKey {
         self.token
     }
 
+    /// That of a further path, by its place.
+    pub fn further(self, place: usize) -> Self {
+        let half =
+            |number: usize| self.hash(b"further", &[place as u8, number as u8]).to_be_bytes();
+        let (mut token, halves) = ([0; 16], [half(0), half(1)]);
+        token.iter_mut().zip(halves.as_flattened()).for_each(|(to, byte)| *to = *byte);
+        Self { token }
+    }
+
     /// What names the connection in clear.
     pub fn connection(self) -> u64 {
         self.hash(b"connection", &[])
@@ -284,11 +293,28 @@ impl DataPath {
         if !is_listener || self.remote == Some(from) {
             return None;
         }
+        Some(self.ask_at(now, from, len))
+    }
+
+    /// Asks at an address that is the peer's data port when this, or a later question there, is
+    /// answered from there; no more bytes than `len`.
+    pub fn ask_at(&mut self, now: Time, at: Address, len: usize) -> Question {
         let question = self.path.ask_at_most(now, self.one_clock, len);
-        let since = self.candidate.filter(|(candidate, _)| *candidate == from);
+        let since = self.candidate.filter(|(candidate, _)| *candidate == at);
         let since = since.map_or(question.number, |(_, since)| since);
-        self.candidate = Some((from, since));
-        Some(question)
+        self.candidate = Some((at, since));
+        question
+    }
+
+    /// It has answered, and was not silent for so long that it is lost.
+    pub fn is_live(&self, now: Time) -> bool {
+        let life = self.path.prober().filter(|_| self.remote.is_some()).map(|it| it.life(now));
+        life == Some(Life::Alive)
+    }
+
+    /// Nothing was answered for longer than usual.
+    pub fn is_silent(&self, now: Time) -> bool {
+        self.path.prober().is_none_or(|prober| prober.is_silent(now))
     }
 
     /// An answer has come; `None` for one to nothing.

@@ -8,13 +8,14 @@
 //!   Open: the dialer probes the data path with the listener's token; the listener learns from the
 //!   first probe where the dialer's data port is, and probes back.
 //!
-//!   Peer = PeerLink (connections, greeting, lists)   DataPath (probes, data port)
+//!   Peer = PeerLink (connections, greeting, lists)   DataPath (probes, data port), Further ones
 //!          Liveness (signs of life)                  Contact (lost, back)
 //! ```
 
 mod contact;
 mod data_path;
 mod dialing;
+mod further;
 mod link;
 mod liveness;
 mod set;
@@ -23,21 +24,25 @@ pub(crate) mod tests;
 
 pub(crate) use data_path::DataPath;
 pub use dialing::DialParams;
+pub(crate) use further::{Further, PathSet};
 
-pub(crate) use set::{Identity, PeerCx, Peers, Routed};
+pub(crate) use set::{Identity, PeerCx, Peers, Routed, control_origin, control_way};
 
+use crate::config::Controllers;
 use crate::control::ConnId;
 use crate::error::{Code, Error};
-use crate::flow::PathTimes;
+use crate::flow::{FlowSeen, PathTimes};
 use crate::ids::PeerId;
 use crate::session::table::HubRole;
 use crate::transmit::ListenerId;
 use contact::Contact;
-use dacapo_base::{Address, Time, earlier};
-use dacapo_lift::TransportSpec;
-use dacapo_path::{ControllerEntry, Sent};
+use dacapo_base::{Address, Ecn, Time, earlier};
+use dacapo_lift::{Spread, TransportSpec};
+use dacapo_path::{ControllerEntry, Life, Sent};
+use further::{FurtherPath, Towards};
 use link::PeerLink;
 use liveness::Liveness;
+use std::time::Duration;
 
 /// Whether a peer can be reached by a transport of one host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,9 +59,13 @@ pub(crate) struct Peer {
     remote: Address,
     /// Where it has come in; `None` for one that was dialed.
     local: Option<ListenerId>,
+    /// At which place of this end the first path has answered last.
+    place: Option<ListenerId>,
     role: HubRole,
     link: PeerLink,
+    /// The first path.
     data: DataPath,
+    further: Further,
     life: Liveness,
     contact: Contact,
     /// The transports of one host by which the peer was found, by number.
@@ -100,9 +109,11 @@ impl Peer {
         Self {
             remote,
             local,
+            place: None,
             role,
             link,
             data,
+            further: Further::default(),
             life: Liveness::new(now),
             contact: Contact::default(),
             same_host: Vec::new(),
@@ -165,32 +176,196 @@ impl Peer {
         self.link.open_conn().is_some() && self.data.is_unanswered(now)
     }
 
+    /// What its paths know of their times: a packet may come by the slowest.
     pub fn times(&self) -> PathTimes {
-        PathTimes { is_lost: self.is_suspended(), ..self.data.times() }
+        let slowest = |most: PathTimes, path: PathTimes| PathTimes {
+            rtt: most.rtt.max(path.rtt),
+            variation: most.variation.max(path.variation),
+            is_lost: most.is_lost,
+        };
+        let first = PathTimes { is_lost: self.is_suspended(), ..self.data.times() };
+        let live = self.further.iter().filter(|(place, _)| self.further.live().has(*place));
+        live.map(|(_, path)| path.data.times()).fold(first, slowest)
     }
 
-    /// How many bytes of its flows may leave as datagrams now.
+    /// The path at a place.
+    fn path(&self, place: usize) -> Option<&DataPath> {
+        match place {
+            0 => Some(&self.data),
+            _ => self.further.get(place).map(|path| &path.data),
+        }
+    }
+
+    fn path_mut(&mut self, place: usize) -> Option<&mut DataPath> {
+        match place {
+            0 => Some(&mut self.data),
+            _ => self.further.get_mut(place).map(|path| &mut path.data),
+        }
+    }
+
+    /// By which paths a packet goes of a flow that spreads so.
     #[inline]
-    pub fn allowance(&mut self, now: Time, is_acknowledged: bool) -> usize {
-        self.data.allowance(now, is_acknowledged)
+    pub fn route(&self, spread: Option<Spread>) -> PathSet {
+        match spread {
+            _ if self.further.is_empty() => PathSet::FIRST,
+            Some(Spread::Copies) => self.further.live(),
+            Some(Spread::Backup) | None => PathSet::one(self.further.carrier()),
+        }
     }
 
-    /// A packet of a flow goes out to it as datagrams.
+    /// From where and to where a packet goes by a path.
+    pub fn way_by(&self, place: usize) -> Option<Towards> {
+        match self.further.get(place) {
+            None => Some((self.local, self.data.remote()?)),
+            Some(path) => Some((path.local, path.data.remote()?)),
+        }
+    }
+
+    /// The congestion codepoint with which what leaves now by these does: theirs, where it is the
+    /// same, for copies have one header.
     #[inline]
-    pub fn note_sent(&mut self, now: Time, sent: &Sent) {
-        self.data.handle_sent(now, sent);
+    pub fn ecn(&self, by: PathSet, is_acknowledged: bool) -> Ecn {
+        if by == PathSet::FIRST {
+            return self.data.ecn(is_acknowledged);
+        }
+        let of = |place| self.path(place).map_or(Ecn::NotEct, |it| it.ecn(is_acknowledged));
+        let mut all = by.iter().map(of);
+        let first = all.next().unwrap_or_default();
+        if all.all(|ecn| ecn == first) { first } else { Ecn::NotEct }
     }
 
-    /// So many packets of a flow have come from it by datagrams, with a mark of congestion or
+    /// How many bytes of its flows may leave as datagrams now by the one of these paths that lets
+    /// out most.
+    #[inline]
+    pub fn allowance(&mut self, now: Time, by: PathSet, is_acknowledged: bool) -> usize {
+        if by == PathSet::FIRST {
+            return self.data.allowance(now, is_acknowledged);
+        }
+        let of = |place| Some(self.path_mut(place)?.allowance(now, is_acknowledged));
+        by.iter().filter_map(of).max().unwrap_or(0)
+    }
+
+    /// A packet of a flow goes out to it as datagrams, by those of these paths that have room for
+    /// it, and one at least: which. What a path has no room for it would drop; the others bring it.
+    #[inline]
+    pub fn note_sent(&mut self, now: Time, by: PathSet, sent: &Sent) -> PathSet {
+        if by == PathSet::FIRST {
+            self.data.handle_sent(now, sent);
+            return by;
+        }
+        let most = self.allowance(now, by, sent.is_acknowledged).min(sent.bytes as usize);
+        let mut taken = PathSet::default();
+        for place in by.iter() {
+            if let Some(path) = self.path_mut(place)
+                && path.allowance(now, sent.is_acknowledged) >= most
+            {
+                path.handle_sent(now, sent);
+                taken = taken.with(PathSet::one(place));
+            }
+        }
+        taken
+    }
+
+    /// So many packets of a flow have come from there by datagrams, with a mark of congestion or
     /// without.
     #[inline]
-    pub fn note_received(&mut self, packets: usize, is_marked: bool) {
-        self.data.note_received(packets, is_marked);
+    pub fn note_received(&mut self, from: Address, packets: usize, is_marked: bool) {
+        let is_there = |path: &FurtherPath| path.data.remote() == Some(from);
+        match self.further.iter_mut().find(|(_, path)| is_there(path)) {
+            None => self.data.note_received(packets, is_marked),
+            Some((_, path)) => path.data.note_received(packets, is_marked),
+        }
     }
 
     /// A packet of a flow may not leave now.
-    pub fn await_room(&mut self, is_acknowledged: bool) {
-        self.data.await_room(is_acknowledged);
+    pub fn await_room(&mut self, by: PathSet, is_acknowledged: bool) {
+        let places = by.iter();
+        places.for_each(|place| {
+            if let Some(path) = self.path_mut(place) {
+                path.await_room(is_acknowledged);
+            }
+        });
+    }
+
+    /// Whether packets that wait may leave now by any path; once.
+    fn poll_room(&mut self, now: Time) -> bool {
+        let mut has_room = self.data.poll_room(now);
+        for (_, path) in self.further.iter_mut() {
+            has_room |= path.data.poll_room(now);
+        }
+        has_room
+    }
+
+    /// Whether a path may be due earlier than it has said; once.
+    fn poll_earlier(&mut self) -> bool {
+        let mut is_earlier = self.data.poll_earlier();
+        for (_, path) in self.further.iter_mut() {
+            is_earlier |= path.data.poll_earlier();
+        }
+        is_earlier
+    }
+
+    /// Modules have seen more of the path that carries what goes by one.
+    fn handle_seen(&mut self, now: Time, seen: &FlowSeen) {
+        let carrier = self.further.carrier();
+        if let Some(path) = self.path_mut(carrier) {
+            path.handle_seen(now, seen);
+        }
+    }
+
+    /// Whether it lives, as far as any of its paths says, once it is known where to ask: `is_heard`
+    /// when something else has come of it.
+    fn watch(&mut self, now: Time, is_heard: bool) -> Option<Life> {
+        let first = self.data.watch(now, is_heard);
+        if self.further.is_alive(now) { Some(Life::Alive) } else { first }
+    }
+
+    /// Whether it is known where datagrams of flows are to go.
+    pub fn is_reached(&self) -> bool {
+        let mut further = self.further.iter();
+        self.data.remote().is_some() || further.any(|(_, path)| path.data.remote().is_some())
+    }
+
+    /// Opens paths besides the first, at the addresses that it has told where it was dialed: what
+    /// names those that are new in probes, and their places.
+    fn open_further(
+        &mut self,
+        now: Time,
+        controllers: &Controllers,
+        told: &[Address],
+    ) -> Vec<(u64, usize)> {
+        let remote = self.remote;
+        // A peer elsewhere has nothing to say of what is on this host.
+        let is_like = |at: &&Address| **at != remote && at.is_loopback() == remote.is_loopback();
+        let told: Vec<Address> = told.iter().filter(is_like).copied().collect();
+        let told = self.is_dialed().then_some(&told[..]);
+        let of = |at: Option<&Address>| controllers.of(at.unwrap_or(&remote)).clone();
+        let made = self.further.open(now, told, &self.data, of);
+        self.place.into_iter().for_each(|place| self.further.set_place(place));
+        made.into_iter().map(|(key, place)| (key.connection(), place)).collect()
+    }
+
+    /// A path has answered, at this place of this end.
+    fn handle_place(&mut self, path: usize, local: ListenerId) {
+        if let Some(further) = self.further.get_mut(path) {
+            further.local = Some(local);
+        } else if self.is_dialed() && self.place != Some(local) {
+            self.place = Some(local);
+            self.further.set_place(local);
+        }
+    }
+
+    /// Looks anew at which paths carry; whether that has changed.
+    fn settle(&mut self, now: Time) -> bool {
+        self.further.settle(now, &self.data)
+    }
+
+    /// This end did not run until now.
+    fn shift(&mut self, now: Time, by: Duration) {
+        self.link.shift(by);
+        self.life.shift(by);
+        self.data.shift(now);
+        self.further.iter_mut().for_each(|(_, path)| path.data.shift(now));
     }
 
     /// True when the peer is a process of this host, as far as its clock and its address say.
@@ -232,7 +407,8 @@ impl Peer {
             }
         };
         let path = self.data.due(now);
-        [self.link.due(), life, ping, contact, path].into_iter().fold(None, earlier)
+        let further = self.further.due(now);
+        [self.link.due(), life, ping, contact, path, further].into_iter().fold(None, earlier)
     }
 }
 

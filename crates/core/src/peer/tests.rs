@@ -1,7 +1,7 @@
 //! A peer by itself: what its path lets out, how near it is, when it is due.
 
 use super::data_path::ProbeKey;
-use super::{DataPath, DialParams, Peer};
+use super::{DataPath, DialParams, PathSet, Peer};
 use crate::control::ConnId;
 use crate::error::Code;
 use crate::flow::FlowSeen;
@@ -316,10 +316,10 @@ fn sessions_may_be_asked_for_when_a_peer_is_open_and_there_is_contact() {
 #[test]
 fn flows_of_a_peer_share_its_path() {
     let mut peer = open(THERE);
-    assert_eq!(peer.allowance(at(1_000), true), 10_000);
-    peer.note_sent(at(1_000), &sent(10));
-    assert_eq!(peer.allowance(at(1_000), true), 0);
-    peer.await_room(true);
+    assert_eq!(peer.allowance(at(1_000), PathSet::FIRST, true), 10_000);
+    peer.note_sent(at(1_000), PathSet::FIRST, &sent(10));
+    assert_eq!(peer.allowance(at(1_000), PathSet::FIRST, true), 0);
+    peer.await_room(PathSet::FIRST, true);
     peer.data.handle_seen(at(1_001), &came(1));
     assert!(peer.data.poll_room(at(1_001)));
 }
@@ -356,7 +356,7 @@ fn a_peer_is_due_for_what_comes_first() {
     assert_eq!(peer.due(now, never), Some(at(11_000)), "a sign of life");
     peer.life.solicit_acks(now);
     assert_eq!(peer.due(now, never), Some(at(1_150)), "an acknowledgement");
-    peer.note_sent(now, &sent(1));
+    peer.note_sent(now, PathSet::FIRST, &sent(1));
     peer.contact.lose(at(1_000));
     let silent = peer.data.due(now).unwrap();
     let give_up = |since: Time| Some(since + ms(20));

@@ -54,7 +54,7 @@ impl Flow {
         // The label of a group is its sender's.
         let is_group = graphs.is_shared(offer.transport);
         let params = FlowParams { id: self.place.1 as u16, unit_len_max, digest: offer.digest };
-        let agreement = Agreement::new(graphs, offer);
+        let (agreement, spread) = (Agreement::new(graphs, offer), graphs.spread(offer.transport));
         let label = if is_group { 0 } else { self.allot(cx, 0)? };
         let (now, queues) = (cx.now, cx.shared.queues);
         let end = match port {
@@ -72,7 +72,7 @@ impl Flow {
                 FlowEnd::Receiver(Box::new(flow))
             }
         };
-        (self.end, self.label_rx) = (end, label);
+        (self.end, self.label_rx, self.spread) = (end, label, spread);
         self.agreement = Some(agreement);
         Ok(())
     }

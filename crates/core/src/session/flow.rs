@@ -11,14 +11,14 @@ use crate::flow::{Context, FlowEvent, FlowOut, Lost, PathTimes};
 use crate::graphs::Graphs;
 use crate::groups::Joined;
 use crate::ids::{FanOutId, PeerId, Place};
-use crate::peer::Peer;
+use crate::peer::{PathSet, Peer};
 use crate::port::Ending;
 use crate::schedule::Rank;
 use crate::shared::Shared;
 use crate::status::{FlowStatus, ModuleStatus, PathStatus};
 use crate::transmit::{Offered, StreamWriter, Way};
-use dacapo_base::{Address, Ecn, Time, earlier};
-use dacapo_lift::Runner;
+use dacapo_base::{Ecn, Time, earlier};
+use dacapo_lift::{Runner, Spread};
 use dacapo_packet::{Packet, Pool};
 use dacapo_path::controllers::below;
 use dacapo_path::{BelowSeen, ClockOffset, Path, Sent};
@@ -45,6 +45,8 @@ pub(crate) struct Flow {
     pub joined: Joined,
     /// What this end of it is to flows beside it.
     pub rank: Rank,
+    /// How its packets are spread over the paths to the peer, once it is built.
+    pub spread: Option<Spread>,
     /// Our label.
     pub label_rx: u32,
     /// What each change of it is checked against, once it is built.
@@ -70,6 +72,7 @@ impl Flow {
             fan_out: None,
             joined: Joined::No,
             rank,
+            spread: None,
             label_rx: 0,
             agreement: None,
             transcript: [0; 32],
@@ -188,31 +191,32 @@ impl Flow {
         self.end.may_give(now)
     }
 
-    /// The next packet, if it may send and has one: how it goes, and to where.
+    /// The next packet, if it may send and has one: how it goes, and by which paths.
     pub fn poll_packet(
         &mut self,
         now: Time,
         shared: &mut Shared,
         peer: &mut Peer,
         told: &mut FlowOut,
-    ) -> Option<(Way, Address, Option<Packet>)> {
-        let data = peer.data().remote();
-        let way = self.way(data.is_some())?;
-        let remote = if way == Way::Data { data? } else { peer.remote() };
+    ) -> Option<(Way, PathSet, Option<Packet>)> {
+        let way = self.way(peer.is_reached())?;
         // What carries a stream holds back by itself.
         let is_path = way == Way::Data;
-        let is_acknowledged = self.end.is_acknowledged();
-        let allowed = if is_path { peer.allowance(now, is_acknowledged) } else { usize::MAX };
+        let mut by = peer.route(self.spread);
+        // What modules report of copies is of all paths together, and says of none what it does.
+        let is_acknowledged = self.spread != Some(Spread::Copies) && self.end.is_acknowledged();
+        let allowed = if is_path { peer.allowance(now, by, is_acknowledged) } else { usize::MAX };
         let mut packet = self.end.poll_packet(&mut shared.flow(now), allowed, told);
         match &mut packet {
             Some(packet) if is_path => {
-                packet.set_ecn(peer.data().ecn(is_acknowledged));
-                peer.note_sent(now, &self.end.sent(packet));
+                packet.set_ecn(peer.ecn(by, is_acknowledged));
+                let sent = Sent { is_acknowledged, ..self.end.sent(packet) };
+                by = peer.note_sent(now, by, &sent);
             }
-            None if told.is_held => peer.await_room(is_acknowledged),
+            None if told.is_held => peer.await_room(by, is_acknowledged),
             _ => {}
         }
-        Some((way, remote, packet))
+        Some((way, by, packet))
     }
 
     /// Keeps a view for the stream of a member; false when too much waits already.

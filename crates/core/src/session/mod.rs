@@ -276,7 +276,7 @@ impl Session {
     pub fn due(&self, now: Time, peer: Option<&Peer>) -> Due {
         let is_suspended = peer.is_some_and(Peer::is_suspended);
         let times = peer.map(Peer::times).unwrap_or_default();
-        let datagrams = peer.is_some_and(|peer| peer.data().remote().is_some());
+        let datagrams = peer.is_some_and(Peer::is_reached);
         let awaited = self.pending.due().filter(|_| !is_suspended);
         let next = earlier(awaited, self.flows.due(now, datagrams, !is_suspended, times));
         let closes = matches!(self.state, State::Closing | State::Closed);

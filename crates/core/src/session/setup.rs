@@ -17,7 +17,7 @@ use crate::error::{Code, Error};
 use crate::events::CoreEvent;
 use crate::port::Port;
 use crate::served::{Refusal, Served};
-use dacapo_base::failpoint;
+use dacapo_base::{Address, failpoint};
 use dacapo_path::DATAGRAM_LEN_MIN;
 use dacapo_wire::hub::Refuse;
 use dacapo_wire::message::Message;
@@ -90,12 +90,15 @@ impl Session {
         served: Result<Served, Refusal>,
         out: &mut Out,
     ) {
-        let Served { name, title, give_up_ms, flows, mut ports } = match served {
+        let Served { name, title, give_up_ms, further, flows, mut ports } = match served {
             Ok(served) => served,
             Err(refusal) => return self.refuse(cx, refusal, out),
         };
         self.name = name;
-        let offer = Offer { session: self.id.0, title, give_up_ms, flows };
+        if !further.is_empty() {
+            out.push(Effect::OpenFurther(self.peer, Vec::new()));
+        }
+        let offer = Offer { session: self.id.0, title, give_up_ms, further, flows };
         self.give_up_after = give_up_after(&offer);
         self.flows = Flows::new(self.id, self.peer, self.role, &offer.flows);
         let offer = Message::Offer(offer);
@@ -115,9 +118,13 @@ impl Session {
         self.transcript = extend([0; 32], &Message::Offer(offer.clone()));
         self.give_up_after = self.give_up_wish.unwrap_or_else(|| give_up_after(&offer));
         self.flows = Flows::new(self.id, self.peer, self.role, &offer.flows);
-        match check_offered(cx, &offer.flows) {
+        match check_offered(cx, &offer) {
             Err(error) => self.refuse(cx, error, out),
             Ok(()) => {
+                if !offer.further.is_empty() {
+                    let further = offer.further.iter().copied().map(Address::from).collect();
+                    out.push(Effect::OpenFurther(self.peer, further));
+                }
                 let (session, title, flows) = (self.id, offer.title, offer.flows);
                 out.event(CoreEvent::Offered { session, title, flows });
             }
@@ -316,8 +323,10 @@ pub(crate) fn named(flow: &FlowOffer, error: &Error) -> Error {
     Error::new(error.code, format!("{}: {}", flow.name, error.text))
 }
 
-/// Flows are numbered in order, called differently, and have legal graphs.
-fn check_offered(cx: &SessionCx<'_>, flows: &[FlowOffer]) -> Result<(), Error> {
+/// Flows are numbered in order, called differently, and have legal graphs; those that go by several
+/// paths are told where these are.
+fn check_offered(cx: &SessionCx<'_>, offer: &Offer) -> Result<(), Error> {
+    let flows = &offer.flows;
     check_names(flows, Code::Violation)?;
     for (place, flow) in flows.iter().enumerate() {
         if usize::from(flow.flow) != place {
@@ -325,6 +334,10 @@ fn check_offered(cx: &SessionCx<'_>, flows: &[FlowOffer]) -> Result<(), Error> {
         }
         let legal = cx.shared.graphs.check(flow, usize::from(flow.datagram_len));
         legal.map_err(|error| named(flow, &error))?;
+        if offer.further.is_empty() && cx.shared.graphs.spread(flow.transport).is_some() {
+            let text = "it goes by several paths, and the creator tells one address only";
+            return Err(named(flow, &Error::new(Code::Unsupported, text)));
+        }
     }
     Ok(())
 }

@@ -169,7 +169,7 @@ impl Rig {
     /// A participant that these are offered to.
     fn offered(flows: Vec<FlowOffer>) -> Self {
         let mut rig = Self::participant();
-        let offer = Offer { session: 9, title: "Film".into(), give_up_ms: None, flows };
+        let offer = Offer { session: 9, title: "Film".into(), flows, ..Offer::default() };
         assert_eq!(rig.take(Message::Offer(offer)), ["offered Film"]);
         rig
     }
@@ -272,7 +272,8 @@ fn a_creator_serves_and_lets_the_participant_say_when() {
     assert_eq!(rig.take(Message::Join(join)), ["serve film"]);
     let ports = vec![Some(Port::Source(rig.source.boxed())), Some(Port::Sink(rig.sink.boxed()))];
     let (name, title, flows) = ("film".to_owned(), "Film".to_owned(), offers());
-    let served = Served { name, title, give_up_ms: Some(1_000), flows, ports };
+    let (give_up_ms, further) = (Some(1_000), Vec::new());
+    let served = Served { name, title, give_up_ms, further, flows, ports };
     rig.with(|it, cx, out| it.handle_served(cx, Ok(served), out));
     assert_eq!(rig.said(), ["OFFER"]);
     let (_, accept) = Rig::answered();
@@ -318,7 +319,7 @@ fn flows_that_are_numbered_out_of_order_are_refused() {
     let mut rig = Rig::participant();
     let mut flows = offers();
     flows.swap(0, 1);
-    let offer = Offer { session: 9, title: String::new(), give_up_ms: None, flows };
+    let offer = Offer { session: 9, flows, ..Offer::default() };
     let said = rig.take(Message::Offer(offer));
     assert_eq!(said, [format!("REFUSE {}", Code::Violation as u16), "over Some(Violation)".into()]);
 }
@@ -328,7 +329,7 @@ fn an_offer_is_answered_once_with_the_ports_that_it_needs() {
     let mut rig = Rig::participant();
     let ports = rig.ports();
     assert!(rig.with(|it, cx, out| it.answer(cx, ports, out)).is_err(), "there is no offer");
-    let offer = Offer { session: 9, title: String::new(), give_up_ms: None, flows: offers() };
+    let offer = Offer { session: 9, flows: offers(), ..Offer::default() };
     rig.take(Message::Offer(offer));
     let mut swapped = rig.ports();
     swapped.swap(0, 1);

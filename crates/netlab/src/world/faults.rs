@@ -24,6 +24,11 @@ impl World {
         self.link(from, to).set_partitioned(cut);
     }
 
+    /// The same in a further network.
+    pub fn cut_in(&mut self, net: u8, from: NodeId, to: NodeId, cut: bool) {
+        self.link_in(net, from, to).set_partitioned(cut);
+    }
+
     /// While `frozen`, a node neither runs nor hears, as if it were stopped; then it goes on, and
     /// its clock has gone on meanwhile.
     pub fn freeze(&mut self, node: NodeId, frozen: bool) {
@@ -43,8 +48,16 @@ impl World {
     /// # Panics
     /// When the configuration is not valid.
     pub fn relink(&mut self, from: NodeId, to: NodeId, config: LinkConfig) {
+        self.relink_in(0, from, to, config);
+    }
+
+    /// The same in a further network.
+    ///
+    /// # Panics
+    /// As [`World::relink`].
+    pub fn relink_in(&mut self, net: u8, from: NodeId, to: NodeId, config: LinkConfig) {
         let now = self.now;
-        let set = self.link(from, to).set_config(now, config);
+        let set = self.link_in(net, from, to).set_config(now, config);
         set.unwrap_or_else(|error| panic!("the new link is not valid: {error}"));
     }
 
@@ -81,8 +94,8 @@ impl World {
     }
 
     pub(super) fn note_amplification(&mut self, from: NodeId, to: NodeId) {
-        let there = self.links.get(&(from, to)).map(|link| link.stats());
-        let back = self.links.get(&(to, from)).map_or(0, |link| link.stats().delivered_bytes);
+        let there = self.links.get(&(from, to, 0)).map(|link| link.stats());
+        let back = self.links.get(&(to, from, 0)).map_or(0, |link| link.stats().delivered_bytes);
         if let Some(there) = there.filter(|there| there.delivered == 0 && back > 0) {
             self.amplification = self.amplification.max(there.sent_bytes as f64 / back as f64);
         }

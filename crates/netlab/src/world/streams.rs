@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 /// Which ways carry nothing now.
 struct Cuts<'a> {
     now: Time,
-    links: &'a BTreeMap<(NodeId, NodeId), Link<Datagram>>,
+    links: &'a BTreeMap<(NodeId, NodeId, u8), Link<Datagram>>,
     default_link: &'a LinkConfig,
     held: bool,
 }
@@ -24,7 +24,7 @@ impl Cuts<'_> {
     fn is_cut(&self, nodes: &[Node], from: NodeId, to: NodeId) -> bool {
         let is_killed = |node: NodeId| nodes.get(node.0).is_none_or(|node| node.killed);
         let in_window = || self.default_link.partitions.iter().any(|it| it.contains(self.now));
-        let link = self.links.get(&(from, to));
+        let link = self.links.get(&(from, to, 0));
         let partitioned = link.map_or_else(in_window, |link| link.is_partitioned(self.now));
         self.held || partitioned || is_killed(from) || is_killed(to)
     }
@@ -44,7 +44,7 @@ impl Network for Surface<'_> {
     }
 
     fn weather(&self, from: NodeId, to: NodeId) -> Weather {
-        let link = self.cuts.links.get(&(from, to));
+        let link = self.cuts.links.get(&(from, to, 0));
         let LinkConfig { delay, jitter, loss, .. } =
             link.map_or(self.cuts.default_link, Link::config);
         Weather { delay: *delay, jitter: *jitter, loss: loss.mean_loss() }

@@ -25,7 +25,7 @@ fn offer_one(arena: &mut Arena, change: impl FnOnce(&mut FlowOffer)) {
 }
 
 fn offer_all(arena: &mut Arena, flows: Vec<FlowOffer>) {
-    arena.offer = Offer { session: u64::MAX, title: String::new(), give_up_ms: None, flows };
+    arena.offer = Offer { session: u64::MAX, flows, ..Offer::default() };
     arena.say(arena.offer.clone());
     arena.run(20);
 }
@@ -99,8 +99,7 @@ fn graphs() -> Vec<Case> {
 /// Offers the usual flow with these bytes as its graph.
 fn push_graph(arena: &mut Arena, bytes: &[u8]) {
     let flow = FlowOffer { datagram_len: 1_452, ..offer("down", &[]) };
-    let whole =
-        bytes_of(Offer { session: 1, title: String::new(), give_up_ms: None, flows: vec![flow] });
+    let whole = bytes_of(Offer { session: 1, flows: vec![flow], ..Offer::default() });
     let empty = field(36, &[0]);
     let at = whole.windows(empty.len()).position(|it| it == empty).expect("the graph");
     let flow_at = whole.windows(2).position(|it| it == [0, 14]).expect("the flow");
@@ -149,12 +148,7 @@ fn limits() -> Vec<Case> {
             offer_all(arena, flows);
         }),
         refused("a medium that is none", Code::Malformed, |arena| {
-            let bytes = bytes_of(Offer {
-                session: 1,
-                title: String::new(),
-                give_up_ms: None,
-                flows: usual_flows(),
-            });
+            let bytes = bytes_of(Offer { session: 1, flows: usual_flows(), ..Offer::default() });
             let medium = field(43, &[0]);
             let at = bytes.windows(5).position(|it| it == medium).unwrap();
             let mut odd = bytes.clone();
@@ -166,12 +160,7 @@ fn limits() -> Vec<Case> {
             arena.push(&record_of(MessageKind::Offer, &fields));
         }),
         refused("257 attributes", Code::Malformed, |arena| {
-            let flow = bytes_of(Offer {
-                session: 1,
-                title: String::new(),
-                give_up_ms: None,
-                flows: usual_flows(),
-            });
+            let flow = bytes_of(Offer { session: 1, flows: usual_flows(), ..Offer::default() });
             let flow_at = flow.windows(2).position(|it| it == [0, 14]).unwrap();
             let len = usize::from(u16::from_be_bytes([flow[flow_at + 2], flow[flow_at + 3]]));
             let inner = &flow[flow_at + 4..flow_at + 4 + len];
@@ -249,12 +238,7 @@ fn counts() -> Vec<Case> {
             arena.run(100);
         }),
         listener("OFFER of 65 flows", At::Opened, Session(Code::Malformed), |arena| {
-            let one = bytes_of(Offer {
-                session: 1,
-                title: String::new(),
-                give_up_ms: None,
-                flows: usual_flows(),
-            });
+            let one = bytes_of(Offer { session: 1, flows: usual_flows(), ..Offer::default() });
             let at = one.windows(2).position(|it| it == [0, 14]).unwrap();
             let flows = [&one[6..at], &one[at..].repeat(22)].concat();
             arena.push(&record(MessageKind::Offer.code(), &flows));
@@ -274,8 +258,8 @@ fn counts() -> Vec<Case> {
             arena.say(Offer {
                 session: 2,
                 title: "late".into(),
-                give_up_ms: None,
                 flows: usual_flows(),
+                ..Offer::default()
             });
         }),
         listener("OFFER after the end", At::Active, Open, |arena| {

@@ -36,7 +36,8 @@ fn transports(catalogue: &Catalogue, pins: &Pins) -> Result<Vec<&'static Transpo
         let first = |spec: &&&'static TransportSpec| {
             catalogue.transport(spec.id).is_some_and(|first| std::ptr::eq(first, **spec))
         };
-        let open = catalogue.transports().iter().filter(|spec| !spec.groups);
+        let open =
+            catalogue.transports().iter().filter(|spec| !spec.groups && spec.spread.is_none());
         return Ok(open.filter(first).copied().collect());
     };
     catalogue.transport(id).map(|spec| vec![spec]).ok_or(Reason::UnknownTransport(id))

@@ -313,6 +313,7 @@ fn transport(random: &mut Random, id: u16) -> &'static TransportSpec {
         streams: any_path,
         same_host: false,
         groups: false,
+        spread: None,
         over: None,
         port: None,
         profile: Box::leak(Box::new(profile)),

@@ -24,6 +24,7 @@ pub(crate) const UNLISTED: TransportSpec = TransportSpec {
     streams: true,
     same_host: false,
     groups: false,
+    spread: None,
     over: None,
     port: None,
     profile: &Within,

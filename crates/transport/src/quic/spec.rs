@@ -47,6 +47,7 @@ pub static SPEC: TransportSpec = TransportSpec {
     streams: true,
     same_host: false,
     groups: false,
+    spread: None,
     over: None,
     port: Some(FlowPort { protocol: PortProtocol::Udp, above: 10_000 }),
     profile: &Repaired {
@@ -81,6 +82,7 @@ pub static SPEC_DATAGRAM: TransportSpec = TransportSpec {
     streams: true,
     same_host: false,
     groups: false,
+    spread: None,
     over: None,
     port: Some(FlowPort { protocol: PortProtocol::Udp, above: 10_001 }),
     profile: &Unrepaired,

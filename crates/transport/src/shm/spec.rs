@@ -31,6 +31,7 @@ pub static SPEC: TransportSpec = TransportSpec {
     streams: true,
     same_host: true,
     groups: false,
+    spread: None,
     over: None,
     port: None,
     profile: &Memory,

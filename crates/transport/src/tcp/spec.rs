@@ -23,6 +23,7 @@ pub static SPEC: TransportSpec = TransportSpec {
     streams: true,
     same_host: false,
     groups: false,
+    spread: None,
     over: None,
     port: Some(FlowPort { protocol: PortProtocol::Tcp, above: 0 }),
     profile: &Repaired {
@@ -48,6 +49,7 @@ pub static GROUP_SPEC: TransportSpec = TransportSpec {
     streams: SPEC.streams,
     same_host: SPEC.same_host,
     groups: true,
+    spread: None,
     over: Some(&SPEC),
     port: None,
     profile: SPEC.profile,

@@ -42,6 +42,7 @@ pub static SPEC: TransportSpec = TransportSpec {
     streams: true,
     same_host: false,
     groups: false,
+    spread: None,
     over: None,
     port: Some(FlowPort { protocol: PortProtocol::Udp, above: 10_002 }),
     profile: &Repaired {
@@ -67,6 +68,7 @@ pub static SPEC_DATAGRAM: TransportSpec = TransportSpec {
     streams: true,
     same_host: false,
     groups: false,
+    spread: None,
     over: None,
     port: Some(FlowPort { protocol: PortProtocol::Udp, above: 10_003 }),
     profile: &Unrepaired,

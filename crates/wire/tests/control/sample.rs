@@ -5,8 +5,8 @@ use dacapo_wire::change::{Abort, Cannot, Done, Mode, Prepare, Ready, Request, Sw
 use dacapo_wire::graph::{GraphForm, NO_PARENT, NodeForm};
 use dacapo_wire::hub::{Goodbye, Hello, List, Listing, Refuse, SessionEntry, Welcome};
 use dacapo_wire::limits::{
-    GRAPH_LEN_MAX, GROUP_LEN_MAX, HINTS_LEN_MAX, JOIN_TRANSPORTS_MAX, MODULES_MAX, NAME_LEN_MAX,
-    PAYLOAD_LEN_MAX, TEXT_LEN_MAX, TITLE_LEN_MAX,
+    FURTHER_MAX, GRAPH_LEN_MAX, GROUP_LEN_MAX, HINTS_LEN_MAX, JOIN_TRANSPORTS_MAX, MODULES_MAX,
+    NAME_LEN_MAX, PAYLOAD_LEN_MAX, TEXT_LEN_MAX, TITLE_LEN_MAX,
 };
 use dacapo_wire::medium::{Medium, SampleEncoding};
 use dacapo_wire::message::{Message, MessageKind};
@@ -136,10 +136,15 @@ impl Sample<'_> {
     }
 
     fn offer(&mut self) -> Offer {
+        let mut further = self.list(5, Self::further);
+        if !self.taste.wild {
+            further.truncate(FURTHER_MAX);
+        }
         Offer {
             session: self.random.u64(),
             title: self.text_of(TITLE_LEN_MAX),
             give_up_ms: self.taste.full.then(|| self.random.u32()),
+            further,
             flows: self.list(70, Self::flow_offer),
         }
     }
@@ -160,6 +165,20 @@ impl Sample<'_> {
             playout_ns: self.random.u64(),
             digest: self.taste.full || self.random.chance(2),
             attributes: self.list(260, Self::attribute),
+        }
+    }
+
+    /// The address of a host;
+    fn further(&mut self) -> std::net::SocketAddr {
+        let [a, b, c, six @ ..] = self.random.array::<18>();
+        let port = 1 + self.random.u16() % 0xFFFE;
+        match self.random.chance(2) {
+            true => ([10, a, b, c], port).into(),
+            false => {
+                let mut octets = [0x20; 16];
+                octets[1..].copy_from_slice(&six);
+                (octets, port).into()
+            }
         }
     }
 

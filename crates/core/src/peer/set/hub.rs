@@ -119,7 +119,7 @@ impl Peers {
         let key = ProbeKey::new(token);
         peer.data.set_key(key);
         let id = PeerId(cx.shared.fresh_id());
-        self.probed.insert(key.connection(), id);
+        self.probed.insert(key.connection(), (id, 0));
         self.all.insert(id, peer);
         self.conns.insert(conn, id);
     }
@@ -324,7 +324,7 @@ impl Peers {
             peer.data.set_one_clock(one_clock);
             peer.data.open(cx.now, peer.remote, key);
         });
-        self.probed.insert(key.connection(), id);
+        self.probed.insert(key.connection(), (id, 0));
         self.look_on_host(cx, id);
         failpoint!("core.welcome");
         out.event(CoreEvent::PeerOpen { peer: id });
@@ -416,6 +416,10 @@ impl Peers {
         let dialed = peer.is_dialed().then_some(peer.remote);
         let data = peer.data.remote().or(dialed);
         data.into_iter().for_each(|remote| out.push(Effect::CloseData(remote)));
+        self.further.forget(id, &peer, out);
+        for (_, path) in peer.further.iter() {
+            self.probed.remove(&path.data.key().connection());
+        }
         let lists = peer.link.list_count();
         out.peer(id, PeerNews::Lost { error: error.clone(), lists });
     }

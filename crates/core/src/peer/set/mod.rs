@@ -8,14 +8,17 @@
 //! asked, however many are due with it, before any peer is asked twice.
 
 use crate::ids::{PeerId, SessionId};
+mod further;
 mod hub;
 #[cfg(test)]
 mod tests;
 mod watch;
 
+pub(crate) use further::{control_origin, control_way};
 pub(crate) use hub::Routed;
 
-use super::{HostLookup, Peer};
+use super::further::{FURTHER_MAX, Towards};
+use super::{DataPath, HostLookup, Peer};
 use crate::control::{ConnId, Control};
 use crate::effect::{Effect, Out, PeerNews};
 use crate::flow::FlowSeen;
@@ -23,8 +26,9 @@ use crate::ready_table::{Due, ReadyTable};
 use crate::shared::Shared;
 use crate::transmit::{ListenerId, Way};
 use dacapo_base::{Address, Ecn, Time};
-use dacapo_path::{EARLY_MAX, Question};
+use dacapo_path::EARLY_MAX;
 use dacapo_wire::probe::Probe;
+use further::FurtherPaths;
 use quinn_proto::StreamId;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -62,8 +66,9 @@ pub(crate) struct PeerCx<'a> {
 #[derive(Default)]
 pub(crate) struct Peers {
     all: ReadyTable<PeerId, Peer>,
-    /// Peers by what names their connection in probes.
-    probed: BTreeMap<u64, PeerId>,
+    /// Peers by what names their connection in probes, and the place of the path that it means.
+    probed: BTreeMap<u64, (PeerId, usize)>,
+    further: FurtherPaths,
     conns: BTreeMap<ConnId, PeerId>,
     streams: BTreeMap<(ConnId, StreamId), Carries>,
     /// Where a peer is to be looked for on this host.
@@ -73,8 +78,11 @@ pub(crate) struct Peers {
     unasked: Option<PeerId>,
 }
 
-/// A probe that waits: of which peer, to where, and with which congestion codepoint.
-type WaitingProbe = (PeerId, Address, Vec<u8>, Ecn);
+/// A path to a peer, by its place among all.
+type PathId = (PeerId, usize);
+
+/// A probe that waits: of which path, from where and to where, and with which congestion codepoint.
+type WaitingProbe = (PathId, Towards, Vec<u8>, Ecn);
 
 /// A probe that leaves: how, from where, to where, and with which congestion codepoint.
 pub(crate) type LeavingProbe = (Way, Option<ListenerId>, Address, Vec<u8>, Ecn);
@@ -82,6 +90,26 @@ pub(crate) type LeavingProbe = (Way, Option<ListenerId>, Address, Vec<u8>, Ecn);
 /// Questions leave half of the room to answers: who asks much has to answer, too.
 fn has_room_for_question(probes: &VecDeque<WaitingProbe>, cx: &PeerCx<'_>) -> bool {
     probes.len() < cx.shared.queues.probes_max.div_ceil(2)
+}
+
+/// Keeps a probe until it is polled, while there is room.
+fn push_probe(probes: &mut VecDeque<WaitingProbe>, cx: &PeerCx<'_>, probe: WaitingProbe) {
+    if probes.len() < cx.shared.queues.probes_max {
+        probes.push_back(probe);
+    }
+}
+
+/// Runs `body` over one path to a peer.
+fn on_path<R>(
+    all: &mut ReadyTable<PeerId, Peer>,
+    (id, place): PathId,
+    body: impl FnOnce(&mut DataPath) -> R,
+) -> Option<R> {
+    all.with(id, |peer| peer.path_mut(place).map(body)).flatten()
+}
+
+fn path_of(all: &ReadyTable<PeerId, Peer>, (id, place): PathId) -> Option<&DataPath> {
+    all.get(id)?.path(place)
 }
 
 impl Peers {
@@ -100,7 +128,7 @@ impl Peers {
         let mut is_earlier = false;
         let result = self.all.adjust(id, |peer| {
             let result = body(peer);
-            is_earlier = peer.data.poll_earlier();
+            is_earlier = peer.poll_earlier();
             result
         });
         if is_earlier {
@@ -114,12 +142,12 @@ impl Peers {
     pub fn handle_seen(&mut self, now: Time, id: PeerId, seen: &FlowSeen) -> bool {
         if seen.left.is_empty() {
             // What has come changes nothing of what leaves.
-            self.all.adjust(id, |peer| peer.data.handle_seen(now, seen));
+            self.all.adjust(id, |peer| peer.handle_seen(now, seen));
             return false;
         }
         let has_capacity = self.all.with(id, |peer| {
-            peer.data.handle_seen(now, seen);
-            peer.data.poll_room(now)
+            peer.handle_seen(now, seen);
+            peer.poll_room(now)
         });
         has_capacity == Some(true)
     }
@@ -180,54 +208,66 @@ impl Peers {
     /// The system or the network says that datagrams to an address are too long, and perhaps how
     /// long they may be. Anybody can say so; it is tried out.
     pub fn handle_too_large(&mut self, now: Time, remote: Address, len: Option<usize>) {
-        let there = self.all.iter().filter(|(_, peer)| peer.data.remote() == Some(remote));
-        let there: Vec<PeerId> = there.map(|(id, _)| id).collect();
-        for id in there {
-            self.all.with(id, |peer| peer.data.handle_too_large(now, len));
+        let there =
+            |peer: &Peer, place| peer.path(place).is_some_and(|path| path.remote() == Some(remote));
+        let all = self.all.iter();
+        let paths = all.flat_map(|(id, peer)| {
+            (0..=FURTHER_MAX).filter(move |place| there(peer, *place)).map(move |place| (id, place))
+        });
+        let paths: Vec<PathId> = paths.collect();
+        for path in paths {
+            on_path(&mut self.all, path, |it| it.handle_too_large(now, len));
         }
     }
 
-    /// A probe has come; false for one that is nobody's, or answers nothing.
+    /// A probe has come, at this place of this end; false for one that is nobody's, or answers
+    /// nothing.
     pub fn handle_probe(
         &mut self,
         cx: &mut PeerCx<'_>,
-        remote: Address,
+        (local, remote): (ListenerId, Address),
         probe: Probe,
         len: usize,
         out: &mut Out,
     ) -> bool {
-        let id = self.probed.get(&probe.connection).copied();
-        let is_authentic = |peer: &Peer| peer.data.key().tag(&probe) == probe.tag;
-        let Some(id) = id.filter(|id| self.get(*id).is_some_and(is_authentic)) else {
-            return false;
+        let path = self.probed.get(&probe.connection).copied();
+        let is_authentic = |path: &PathId| {
+            path_of(&self.all, *path).is_some_and(|it| it.key().tag(&probe) == probe.tag)
         };
+        let Some(path) = path.filter(is_authentic) else { return false };
         if probe.answer {
-            return self.handle_answer(cx, id, remote, &probe, out);
+            return self.handle_answer(cx, path, (local, remote), &probe, out);
         }
         let (now, number) = (cx.now, probe.number);
-        let asked = self.all.with(id, |peer| {
-            let is_listener = !peer.is_dialed();
-            peer.data.handle_question(now, is_listener, remote, number, len)
+        let is_listener = self.get(path.0).is_some_and(|peer| !peer.is_dialed());
+        let asked = on_path(&mut self.all, path, |it| {
+            it.handle_question(now, is_listener, remote, number, len)
         });
-        if let Some(question) = asked.flatten() {
-            self.push_question(cx, id, remote, question);
+        // Where a further path is found is where it is answered from.
+        let first = || self.get(path.0).and_then(Peer::local);
+        let towards = (if path.1 > 0 { Some(local) } else { first() }, remote);
+        let Some(it) = path_of(&self.all, path) else { return false };
+        let asked = asked.flatten();
+        let question = asked.map(|question| (it.write_question(now, question), question.ecn));
+        let answer = (it.write_answer(now, probe, len), Ecn::NotEct);
+        for (bytes, ecn) in question.into_iter().chain([answer]) {
+            push_probe(&mut self.probes, cx, (path, towards, bytes, ecn));
         }
-        let answer = self.get(id).map(|it| it.data.write_answer(now, probe, len));
-        self.push_probe(cx, id, remote, answer, Ecn::NotEct);
         true
     }
 
     fn handle_answer(
         &mut self,
         cx: &PeerCx<'_>,
-        id: PeerId,
-        remote: Address,
+        path: PathId,
+        (local, remote): (ListenerId, Address),
         probe: &Probe,
         out: &mut Out,
     ) -> bool {
-        let now = cx.now;
+        let (now, (id, place)) = (cx.now, path);
         let answered = self.all.with(id, |peer| {
-            let answered = peer.data.handle_answer(now, remote, probe)?;
+            let answered = peer.path_mut(place)?.handle_answer(now, remote, probe)?;
+            peer.handle_place(place, local);
             if answered.heard.is_back {
                 // The path carries again: QUIC need not wait for its own timer to find out.
                 peer.life.solicit_acks(now);
@@ -238,52 +278,59 @@ impl Peers {
         let Some(answered) = answered.flatten() else { return false };
         if let Some(before) = answered.moved_from {
             before.into_iter().for_each(|before| out.push(Effect::CloseData(before)));
+            if place > 0 {
+                self.further.note_moved(id, before, remote);
+            }
             out.peer(id, PeerNews::DataMoved);
         }
-        if answered.heard.has_len {
+        self.further.settle(&mut self.all, now, id, out);
+        if answered.heard.has_len && place == 0 {
             out.peer(id, PeerNews::DataOpen);
         }
         if let Some(held) = answered.heard.held {
             out.peer(id, PeerNews::Held(held));
         }
-        if let Some(clock) = answered.heard.clock {
+        if let Some(clock) = answered.heard.clock.filter(|_| place == 0) {
             out.peer(id, PeerNews::Clock(clock));
         }
         true
     }
 
-    /// Asks the questions that are due on the data path to a peer.
+    /// Asks the questions that are due on the paths to a peer.
     pub(super) fn ask(&mut self, cx: &mut PeerCx<'_>, id: PeerId, out: &mut Out) {
-        let Some(remote) = self.get(id).and_then(|peer| peer.data.remote()) else { return };
         let now = cx.now;
-        while has_room_for_question(&self.probes, cx)
-            && let Some(question) = self.all.with(id, |it| it.data.poll_question(now)).flatten()
+        for place in 0..=self.get(id).map_or(0, |peer| peer.further.iter().count()) {
+            let path = (id, place);
+            let Some(towards) = self.get(id).and_then(|peer| peer.way_by(place)) else { continue };
+            while has_room_for_question(&self.probes, cx)
+                && let Some(question) =
+                    on_path(&mut self.all, path, |it| it.poll_question(now)).flatten()
+                && let Some(it) = path_of(&self.all, path)
+            {
+                let bytes = it.write_question(now, question);
+                push_probe(&mut self.probes, cx, (path, towards, bytes, question.ecn));
+            }
+        }
+        while let Some((place, towards, bytes)) =
+            self.all.with(id, |peer| peer.further.poll_try(now)).flatten()
         {
-            self.push_question(cx, id, remote, question);
+            push_probe(&mut self.probes, cx, ((id, place), towards, bytes, Ecn::NotEct));
         }
         if !has_room_for_question(&self.probes, cx) {
             self.unasked.get_or_insert(id);
         }
-        if let Some((from, to)) = self.all.with(id, |peer| peer.data.poll_len()).flatten() {
+        if let Some((from, to)) = on_path(&mut self.all, (id, 0), DataPath::poll_len).flatten() {
             out.peer(id, PeerNews::PathLen { from, to });
         }
     }
 
-    fn push_question(&mut self, cx: &PeerCx<'_>, id: PeerId, to: Address, question: Question) {
-        let bytes = self.get(id).map(|it| it.data.write_question(cx.now, question));
-        self.push_probe(cx, id, to, bytes, question.ecn);
-    }
-
-    fn push_probe(
-        &mut self,
-        cx: &PeerCx<'_>,
-        id: PeerId,
-        to: Address,
-        bytes: Option<Vec<u8>>,
-        ecn: Ecn,
-    ) {
-        if self.probes.len() < cx.shared.queues.probes_max {
-            self.probes.extend(bytes.map(|bytes| (id, to, bytes, ecn)));
+    /// Opens paths to a peer besides the first: at the addresses that it has told, or, where it was
+    /// not dialed, wherever its questions come from.
+    pub fn open_further(&mut self, cx: &mut PeerCx<'_>, id: PeerId, told: &[Address]) {
+        let (now, controllers) = (cx.now, &cx.shared.controllers);
+        let made = self.all.with(id, |peer| peer.open_further(now, controllers, told));
+        for (name, place) in made.into_iter().flatten() {
+            self.probed.insert(name, (id, place));
         }
     }
 
@@ -295,11 +342,12 @@ impl Peers {
     /// Who leaves before that, and an address from which somebody repeats a question, would leave
     /// theirs open for ever.
     pub fn poll_probe(&mut self) -> Option<LeavingProbe> {
-        let (id, remote, bytes, ecn) = self.probes.pop_front()?;
-        let peer = self.get(id);
-        let is_known = peer.is_some_and(|it| it.data.remote() == Some(remote));
-        let way = if is_known { Way::Data } else { Way::Control };
-        Some((way, peer.and_then(Peer::local), remote, bytes, ecn))
+        let (path, (local, remote), bytes, ecn) = self.probes.pop_front()?;
+        let is_known = path_of(&self.all, path).is_some_and(|it| it.remote() == Some(remote));
+        // Who dials has no other way to a further address.
+        let is_told = path.1 > 0 && self.get(path.0).is_some_and(Peer::is_dialed);
+        let way = if is_known || is_told { Way::Data } else { Way::Control };
+        Some((way, local, remote, bytes, ecn))
     }
 
     /// When the first is due; `give_up_at` says of one when its first session waits for contact no
@@ -341,11 +389,7 @@ impl Peers {
     pub fn shift(&mut self, now: Time, by: Duration) {
         let all: Vec<PeerId> = self.all.iter().map(|(id, _)| id).collect();
         for id in all {
-            self.all.with(id, |peer| {
-                peer.link.shift(by);
-                peer.life.shift(by);
-                peer.data.shift(now);
-            });
+            self.all.with(id, |peer| peer.shift(now, by));
         }
     }
 }

@@ -54,15 +54,18 @@ impl Peers {
         let life = self.all.with(id, |peer| {
             let is_new = peer.life.handle_counts(now, counts.0, counts.1);
             let waits = peer.waits_for_path(now);
-            if peer.data.poll_room(now) {
+            if peer.poll_room(now) {
                 out.peer(id, PeerNews::Room);
             }
-            Some((peer.data.watch(now, is_new && waits)?, peer.is_suspended()))
+            Some((peer.watch(now, is_new && waits)?, peer.is_suspended()))
         });
+        self.further.settle(&mut self.all, now, id, out);
         match life {
             None => return,
             Some(None) => {
                 self.ping_if_due(cx, id);
+                // Further paths that were found first are asked about all the same.
+                self.ask(cx, id, out);
                 return self.watch_unprobed(cx, id, out);
             }
             Some(Some((Life::Lost, false))) => self.lose_contact(cx, id, out),

@@ -160,7 +160,8 @@ impl Flows {
             }
         }
         let mut next = FlowOut::default();
-        if let Some(ModulesTold { asks, seen, failure }) = told.modules.map(|it| *it) {
+        if let Some(ModulesTold { asks, mut seen, failure }) = told.modules.map(|it| *it) {
+            self.get(index).into_iter().for_each(|flow| seen.keep_of_paths(flow.spread));
             if !seen.is_empty() {
                 out.peer(self.peer, PeerNews::Seen(Box::new(seen)));
             }

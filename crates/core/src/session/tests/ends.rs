@@ -8,6 +8,7 @@ use crate::flow::sender::{Pace, Sender};
 use crate::flow::tests::{Bench, PARAMS, Say, empty_graph, slow_graph, told};
 use crate::flow::{FlowOut, Lost, PathTimes};
 use crate::ids::{FanOutId, StreamId as Stream};
+use crate::peer::PathSet;
 use crate::queues::Queues;
 use crate::session::{Flow, FlowEnd};
 use crate::transmit::{Offered, StreamWriter, Way};
@@ -193,7 +194,9 @@ pub(super) fn poll(rig: &mut Rig, index: usize) -> Option<(Way, Address, bool)> 
     let (now, mut told) = (rig.now, FlowOut::default());
     let (shared, peer) = (&mut rig.shared, &mut rig.peer);
     let polled = rig.session.on_flow(index, |it| it.poll_packet(now, shared, peer, &mut told));
-    let (way, to, packet) = polled.unwrap()?;
+    let (way, by, packet) = polled.unwrap()?;
+    let by_path = || rig.peer.way_by(by.iter().next().unwrap()).unwrap().1;
+    let to = if way == Way::Data { by_path() } else { rig.peer.remote() };
     let is_some = packet.is_some();
     packet.into_iter().for_each(|packet| rig.shared.pool.free(packet));
     Some((way, to, is_some))
@@ -241,9 +244,9 @@ fn a_flow_by_datagrams_sends_what_the_path_lets_out_and_waits_for_room() {
     assert_eq!(rig.session.flows()[1].way(true), Some(Way::Data));
     let to = "192.0.2.1:9".parse().unwrap();
     let now = rig.now;
-    let allowed = rig.peer.allowance(now, false);
+    let allowed = rig.peer.allowance(now, PathSet::FIRST, false);
     let mut count = 0;
-    while rig.peer.allowance(now, false) > 0 {
+    while rig.peer.allowance(now, PathSet::FIRST, false) > 0 {
         rig.source.say(Say::Unit(vec![1; 100]));
         let flow = |flow: &mut Flow| {
             if let FlowEnd::Sender(it) = &mut flow.end {
@@ -253,7 +256,10 @@ fn a_flow_by_datagrams_sends_what_the_path_lets_out_and_waits_for_room() {
         rig.session.on_flow(1, flow);
         assert_eq!(poll(&mut rig, 1), Some((Way::Data, to, true)));
         count += 1;
-        assert!(count < 1_000 && rig.peer.allowance(now, false) < allowed, "it is paid for");
+        assert!(
+            count < 1_000 && rig.peer.allowance(now, PathSet::FIRST, false) < allowed,
+            "it is paid for"
+        );
     }
     assert_eq!(rig.peer.data().due(now), None, "nothing waits");
     rig.source.say(Say::Unit(vec![1; 100]));

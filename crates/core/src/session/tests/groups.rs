@@ -85,7 +85,8 @@ impl Rig {
         self.take(Message::Join(Join { name: "film".into(), ..Join::default() }));
         let ports = vec![source, Some(Port::Source(Scripted::default().boxed()))];
         let (name, title) = ("film".to_owned(), "Film".to_owned());
-        let served = Served { name, title, give_up_ms: None, flows: news(), ports };
+        let served =
+            Served { name, title, give_up_ms: None, further: Vec::new(), flows: news(), ports };
         self.with(|it, cx, out| it.handle_served(cx, Ok(served), out));
         assert_eq!(self.said(), ["OFFER"]);
     }
@@ -208,7 +209,8 @@ fn what_is_sent_to_a_group_needs_a_source() {
         rig.take(Message::Join(Join { name: "film".into(), ..Join::default() }));
         let (name, title) = ("film".to_owned(), "Film".to_owned());
         let ports = vec![port, None];
-        let served = Served { name, title, give_up_ms: None, flows: news(), ports };
+        let served =
+            Served { name, title, give_up_ms: None, further: Vec::new(), flows: news(), ports };
         rig.with(|it, cx, out| it.handle_served(cx, Ok(served), out));
         assert_eq!(rig.said()[0], format!("REFUSE {}", Code::AccessFailed as u16));
     }

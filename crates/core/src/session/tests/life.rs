@@ -249,7 +249,7 @@ fn sinks_are_told_whether_the_end_was_usual() {
 #[test]
 fn how_long_it_waits_for_contact_is_what_was_offered_unless_this_end_has_said_it() {
     let offer = |give_up_ms| {
-        Message::Offer(Offer { session: 9, title: String::new(), give_up_ms, flows: offers() })
+        Message::Offer(Offer { session: 9, give_up_ms, flows: offers(), ..Offer::default() })
     };
     let mut rig = Rig::participant();
     rig.take(offer(Some(1_500)));

@@ -6,7 +6,7 @@ use crate::flow::tests::{at, ms};
 use crate::ids::{PeerId, SessionId};
 use crate::peer::set::{Carries, Peers};
 use crate::peer::tests::narrow;
-use crate::peer::{HostLookup, Peer};
+use crate::peer::{HostLookup, PathSet, Peer};
 use crate::transmit::{ListenerId, Way};
 use dacapo_base::{Address, Ecn, Time};
 use dacapo_lift::PathSeen;
@@ -76,7 +76,7 @@ fn what_is_adjusted_wakes_nobody_unless_its_path_is_due_earlier() {
     assert_eq!(peers.adjust(ONE, |peer| peer.remote()), Some(address(THERE)));
     assert!(peers.adjust(NOBODY, |peer| peer.remote()).is_none());
     assert!(!peers.all.is_any_awake());
-    peers.adjust(ONE, |peer| peer.await_room(true));
+    peers.adjust(ONE, |peer| peer.await_room(PathSet::FIRST, true));
     assert!(peers.all.is_awake(ONE) && !peers.all.is_awake(OTHER));
 }
 
@@ -98,8 +98,8 @@ fn what_modules_have_seen_of_what_left_wakes_a_peer_and_what_came_does_not() {
         ..Sent::default()
     };
     peers.adjust(ONE, |peer| {
-        peer.note_sent(at(1_000), &sent);
-        peer.await_room(true);
+        peer.note_sent(at(1_000), PathSet::FIRST, &sent);
+        peer.await_room(PathSet::FIRST, true);
     });
     assert!(peers.handle_seen(at(1_001), ONE, &left(1)), "what waits may leave");
     assert!(!peers.handle_seen(at(1_001), ONE, &left(1)), "it was told");
@@ -171,13 +171,15 @@ fn a_probe_goes_by_data_to_a_port_that_has_answered_and_by_control_elsewhere() {
     assert!(!peers.has_probes() && peers.poll_probe().is_none());
     peers.all.insert(PeerId(4), came_in(at(1_000)));
     let elsewhere = address("192.0.2.77:5");
-    for (id, to) in [(ONE, address(THERE)), (ONE, elsewhere), (PeerId(4), address(THERE))] {
-        peers.probes.push_back((id, to, vec![7], Ecn::Ect1));
+    let from = Some(ListenerId(4));
+    for (id, from, to) in
+        [(ONE, None, address(THERE)), (ONE, None, elsewhere), (PeerId(4), from, address(THERE))]
+    {
+        peers.probes.push_back(((id, 0), (from, to), vec![7], Ecn::Ect1));
     }
     assert!(peers.has_probes());
     assert_eq!(peers.poll_probe(), Some((Way::Data, None, address(THERE), vec![7], Ecn::Ect1)));
     assert_eq!(peers.poll_probe(), Some((Way::Control, None, elsewhere, vec![7], Ecn::Ect1)));
-    let from = Some(ListenerId(4));
     assert_eq!(peers.poll_probe(), Some((Way::Control, from, address(THERE), vec![7], Ecn::Ect1)));
     assert!(!peers.has_probes());
 }

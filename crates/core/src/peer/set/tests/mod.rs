@@ -260,7 +260,9 @@ fn carry(now: Time, lossy: Lossy, from: &mut End, to: &mut End, local: ListenerI
         is_any = true;
         if lossy == Lossy::Nothing && remote == to.at {
             let (probe, len, at) = (Probe::parse(&bytes).unwrap(), bytes.len(), from.at);
-            to.with(now, |peers, cx, out| peers.handle_probe(cx, at, probe, len, out));
+            to.with(now, |peers, cx, out| {
+                peers.handle_probe(cx, (ListenerId(0), at), probe, len, out)
+            });
         }
     }
     for end in [from, to] {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::flow::FlowSeen;
 use crate::flow::tests::PLAIN_TRANSPORT;
-use crate::peer::HostLookup;
+use crate::peer::{HostLookup, PathSet};
 use crate::transmit::Way;
 use dacapo_lift::{Catalogue, PathSeen, TransportSpec};
 
@@ -33,8 +33,9 @@ fn asked() -> (World, Probe, usize) {
 impl World {
     /// Gives the listener a probe from there.
     fn give(&mut self, from: &str, probe: Probe, len: usize) -> bool {
-        self.listener
-            .with(self.now, |peers, cx, out| peers.handle_probe(cx, address(from), probe, len, out))
+        self.listener.with(self.now, |peers, cx, out| {
+            peers.handle_probe(cx, (ListenerId(0), address(from)), probe, len, out)
+        })
     }
 }
 
@@ -136,7 +137,7 @@ fn modules_that_have_seen_what_left_wake_the_peer_and_what_came_does_not() {
     let left = FlowSeen { left: some, ..FlowSeen::default() };
     assert!(!world.dialer.peers.handle_seen(now, id, &left), "nothing waits for room");
     assert!(world.dialer.peers.all.is_awake(id));
-    world.dialer.peers.adjust(id, |peer| peer.await_room(true));
+    world.dialer.peers.adjust(id, |peer| peer.await_room(PathSet::FIRST, true));
     assert!(world.dialer.peers.handle_seen(now, id, &left), "what waits may leave");
     assert!(!world.dialer.peers.handle_seen(now, PeerId(9_999), &left));
 }
