@@ -110,7 +110,7 @@ pub const NIGHT: [Step; 8] = [
     },
     Step {
         name: "repair",
-        budget_s: 7_500,
+        budget_s: 9_000,
         work: Work::Cargo(&[
             "test",
             "--locked",
@@ -122,6 +122,8 @@ pub const NIGHT: [Step; 8] = [
             "deadline",
             "--test",
             "slow_reader",
+            "--test",
+            "bond",
             "--",
             "--ignored",
         ]),
