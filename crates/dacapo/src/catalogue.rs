@@ -11,7 +11,7 @@ use dacapo_core::{Code, Error};
 use dacapo_lift::{Entry, twice};
 use dacapo_path::{ControllerEntry, Leads, controllers};
 use dacapo_transport::entry::TransportEntry;
-use dacapo_transport::{bond, quic, shm, tcp, udp, xtp};
+use dacapo_transport::{quic, shm, tcp, udp, xtp};
 
 /// What flows are composed of: all that a host has.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ pub struct Catalogue {
 impl Default for Catalogue {
     fn default() -> Self {
         let direct = [udp::entries(), tcp::entries(), shm::entries()];
-        let above = [quic::entries(), xtp::entries(), bond::entries()];
+        let above = [quic::entries(), xtp::entries(), udp::bond::entries()];
         let transports = [direct.concat(), above.concat()];
         let access = [file::entries(), test::entries(), raw::entries()];
         Self {

@@ -1,7 +1,7 @@
 //! The modules and transports of a world: all that exist.
 
 use dacapo_lift::Catalogue;
-use dacapo_transport::{bond, quic, shm, tcp, udp, xtp};
+use dacapo_transport::{quic, shm, tcp, udp, xtp};
 
 /// Every module, over every transport that carries flows between hosts.
 #[must_use]
@@ -10,7 +10,7 @@ pub fn catalogue() -> Catalogue {
     let groups = [&udp::GROUP_SPEC, &tcp::GROUP_SPEC];
     let quic = [&quic::SPEC, &quic::SPEC_DATAGRAM];
     let xtp = [&xtp::SPEC, &xtp::SPEC_DATAGRAM];
-    let bonds = [&bond::SPEC, &bond::BACKUP_SPEC];
+    let bonds = [&udp::bond::SPEC, &udp::bond::BACKUP_SPEC];
     let all = [&one[..], &groups, &quic, &xtp, &bonds].concat();
     Catalogue::new(dacapo_modules::entries()).with_transports(all)
 }

@@ -27,7 +27,6 @@
 //! share the engine in [`stream`], and are opened stream by stream ([`StreamTransport`]); those
 //! whose streams are descriptors are watched and accepted in [`stream::Connections`].
 
-pub mod bond;
 pub mod conformance;
 pub mod entry;
 mod group;

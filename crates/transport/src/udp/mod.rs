@@ -24,6 +24,7 @@
 //! - A server with several addresses answers from the one that suits the remote; on a wildcard
 //!   address the kernel picks the source by its routes.
 
+pub mod bond;
 mod channel;
 mod entry;
 mod group;
