@@ -4,7 +4,7 @@ use super::samples;
 use crate::input::Input;
 use crate::oracle;
 use dacapo_base::{Random, Time};
-use dacapo_lift::{Context, Graph, Needs, Node, Offer, Params, check};
+use dacapo_lift::{Catalogue, Context, Graph, Needs, Node, Offer, Params, check};
 use dacapo_packet::Pool;
 use dacapo_wire::graph::{GraphError, GraphForm};
 use dacapo_wire::message::{Message, MessageKind};
@@ -131,8 +131,18 @@ fn run_if_legal(form: &GraphForm, datagram_len: usize, len: usize) {
         let (Some(here), Some(there)) = (here, there) else {
             panic!("a graph that is legal cannot be built: {graph:?} for {datagram_len}");
         };
-        carry(here, there);
+        // A receiver that keeps nothing takes what comes out of order when it comes again.
+        if !is_out_of_order_below_go_back(&catalogue, &graph) {
+            carry(here, there);
+        }
     }
+}
+
+/// Whether a module that changes the order of packets stands below one that keeps none.
+fn is_out_of_order_below_go_back(catalogue: &Catalogue, graph: &Graph) -> bool {
+    let specs = graph.nodes.iter().filter_map(|node| catalogue.by_id(node.module));
+    let mut below = specs.map(|entry| entry.spec).skip_while(|spec| spec.name != "arq-gbn");
+    below.next().is_some() && below.any(|spec| !spec.keeps_order)
 }
 
 fn carry(here: dacapo_lift::Built, there: dacapo_lift::Built) {

@@ -28,8 +28,10 @@ pub const WAYS: [UnitWay; 5] =
 
 /// The transports to one other end.
 pub fn transports() -> Vec<&'static str> {
-    let all = dacapo::catalogue();
-    all.transports().iter().filter(|spec| !spec.groups).map(|spec| spec.name).collect()
+    let catalogue = dacapo::catalogue();
+    // Of bonds one end listens at several addresses.
+    let all = catalogue.transports().iter().filter(|spec| !spec.groups && spec.spread.is_none());
+    all.map(|spec| spec.name).collect()
 }
 
 /// The session: `down` is sent by the near end, `up` to it.

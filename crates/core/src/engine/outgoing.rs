@@ -151,7 +151,13 @@ fn poll_flow(
             let poll = |flow: &mut Flow| flow.poll_packet(now, shared, peer, told);
             let (way, by, packet) = session.on_flow(index, poll)??;
             counters.flows_asked += 1;
-            spread(way, by, peer, &mut shared.pool, packet?, copies)
+            let packet = packet?;
+            let remote = match way {
+                Way::Data if by != PathSet::FIRST => peer.remote(),
+                Way::Data => peer.data().remote()?,
+                _ => peer.remote(),
+            };
+            Some((session.peer(), way, by, peer.local(), remote, packet))
         });
         let is_held = || session.flows().get(index).is_some_and(|flow| flow.end.may_give(now));
         sent.flatten().ok_or_else(is_held)
@@ -159,25 +165,25 @@ fn poll_flow(
     if let Some(told) = told.filter(|told| !told.is_empty()) {
         router.apply_told(now, id, index, told);
     }
-    asked.unwrap_or(Err(false))
+    let (peer, way, by, local, remote, packet) = asked.unwrap_or(Err(false))?;
+    if way == Way::Data && by != PathSet::FIRST {
+        return spread(by, router.peers.get(peer), &mut router.shared.pool, packet, copies);
+    }
+    let ecn = packet.ecn();
+    Ok(Transmit { way, local, remote, payload: Payload::Packet(packet), ecn })
 }
 
 /// The transmit of a packet by the first of these paths; copies are kept for the others.
-#[inline]
+#[cold]
 fn spread(
-    way: Way,
     by: PathSet,
-    peer: &Peer,
+    peer: Option<&Peer>,
     pool: &mut Pool,
     mut packet: Packet,
     copies: &mut VecDeque<Transmit>,
-) -> Option<Transmit> {
-    let ecn = packet.ecn();
-    if way != Way::Data {
-        let (local, remote, payload) = (peer.local(), peer.remote(), Payload::Packet(packet));
-        return Some(Transmit { way, local, remote, payload, ecn });
-    }
-    let mut ways = by.iter().filter_map(|place| peer.way_by(place));
+) -> Result<Transmit, bool> {
+    let (way, ecn) = (Way::Data, packet.ecn());
+    let mut ways = by.iter().filter_map(|place| peer?.way_by(place));
     let first = ways.next();
     for (local, remote) in ways {
         let payload = Payload::Packet(pool.share(&mut packet));
@@ -185,9 +191,9 @@ fn spread(
     }
     let Some((local, remote)) = first else {
         pool.free(packet);
-        return None;
+        return Err(false);
     };
-    Some(Transmit { way, local, remote, payload: Payload::Packet(packet), ecn })
+    Ok(Transmit { way, local, remote, payload: Payload::Packet(packet), ecn })
 }
 
 /// Gives what fan-outs over streams have to the streams of their members: a view for each.

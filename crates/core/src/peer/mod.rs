@@ -184,6 +184,9 @@ impl Peer {
             is_lost: most.is_lost,
         };
         let first = PathTimes { is_lost: self.is_suspended(), ..self.data.times() };
+        if self.further.is_empty() {
+            return first;
+        }
         let live = self.further.iter().filter(|(place, _)| self.further.live().has(*place));
         live.map(|(_, path)| path.data.times()).fold(first, slowest)
     }
@@ -241,6 +244,11 @@ impl Peer {
         if by == PathSet::FIRST {
             return self.data.allowance(now, is_acknowledged);
         }
+        self.allowance_by(now, by, is_acknowledged)
+    }
+
+    #[cold]
+    fn allowance_by(&mut self, now: Time, by: PathSet, is_acknowledged: bool) -> usize {
         let of = |place| Some(self.path_mut(place)?.allowance(now, is_acknowledged));
         by.iter().filter_map(of).max().unwrap_or(0)
     }
@@ -253,6 +261,11 @@ impl Peer {
             self.data.handle_sent(now, sent);
             return by;
         }
+        self.note_sent_by(now, by, sent)
+    }
+
+    #[cold]
+    fn note_sent_by(&mut self, now: Time, by: PathSet, sent: &Sent) -> PathSet {
         let most = self.allowance(now, by, sent.is_acknowledged).min(sent.bytes as usize);
         let mut taken = PathSet::default();
         for place in by.iter() {
@@ -270,6 +283,9 @@ impl Peer {
     /// without.
     #[inline]
     pub fn note_received(&mut self, from: Address, packets: usize, is_marked: bool) {
+        if self.further.is_empty() {
+            return self.data.note_received(packets, is_marked);
+        }
         let is_there = |path: &FurtherPath| path.data.remote() == Some(from);
         match self.further.iter_mut().find(|(_, path)| is_there(path)) {
             None => self.data.note_received(packets, is_marked),
@@ -279,8 +295,10 @@ impl Peer {
 
     /// A packet of a flow may not leave now.
     pub fn await_room(&mut self, by: PathSet, is_acknowledged: bool) {
-        let places = by.iter();
-        places.for_each(|place| {
+        if by == PathSet::FIRST {
+            return self.data.await_room(is_acknowledged);
+        }
+        by.iter().for_each(|place| {
             if let Some(path) = self.path_mut(place) {
                 path.await_room(is_acknowledged);
             }
@@ -321,9 +339,10 @@ impl Peer {
     }
 
     /// Whether it is known where datagrams of flows are to go.
+    #[inline]
     pub fn is_reached(&self) -> bool {
-        let mut further = self.further.iter();
-        self.data.remote().is_some() || further.any(|(_, path)| path.data.remote().is_some())
+        let has_answered = |path: &FurtherPath| path.data.remote().is_some();
+        self.data.remote().is_some() || self.further.iter().any(|(_, path)| has_answered(path))
     }
 
     /// Opens paths besides the first, at the addresses that it has told where it was dialed: what
@@ -406,9 +425,11 @@ impl Peer {
                 earlier(give_up_at(since), retry)
             }
         };
-        let path = self.data.due(now);
-        let further = self.further.due(now);
-        [self.link.due(), life, ping, contact, path, further].into_iter().fold(None, earlier)
+        let path = match self.further.is_empty() {
+            true => self.data.due(now),
+            false => earlier(self.data.due(now), self.further.due(now)),
+        };
+        [self.link.due(), life, ping, contact, path].into_iter().fold(None, earlier)
     }
 }
 

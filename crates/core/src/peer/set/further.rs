@@ -24,6 +24,8 @@ pub(super) struct FurtherPaths {
     at: BTreeMap<Address, PeerId>,
     /// Peers whose first path is silent and another not, by the address of their control port.
     silent: BTreeMap<Address, PeerId>,
+    /// A peer may have some.
+    pub are_any: bool,
 }
 
 impl FurtherPaths {
@@ -41,7 +43,7 @@ impl FurtherPaths {
         id: PeerId,
         out: &mut Out,
     ) {
-        if all.get(id).is_none_or(|peer| peer.further.is_empty()) {
+        if !self.are_any || all.get(id).is_none_or(|peer| peer.further.is_empty()) {
             return;
         }
         let settled =

@@ -108,6 +108,23 @@ fn on_path<R>(
     all.with(id, |peer| peer.path_mut(place).map(body)).flatten()
 }
 
+/// Asks the questions that are due on a path.
+fn ask_by(
+    all: &mut ReadyTable<PeerId, Peer>,
+    probes: &mut VecDeque<WaitingProbe>,
+    cx: &PeerCx<'_>,
+    path: PathId,
+) {
+    let Some(towards) = all.get(path.0).and_then(|peer| peer.way_by(path.1)) else { return };
+    while has_room_for_question(probes, cx)
+        && let Some(question) = on_path(all, path, |it| it.poll_question(cx.now)).flatten()
+        && let Some(it) = path_of(all, path)
+    {
+        let bytes = it.write_question(cx.now, question);
+        push_probe(probes, cx, (path, towards, bytes, question.ecn));
+    }
+}
+
 fn path_of(all: &ReadyTable<PeerId, Peer>, (id, place): PathId) -> Option<&DataPath> {
     all.get(id)?.path(place)
 }
@@ -239,14 +256,14 @@ impl Peers {
             return self.handle_answer(cx, path, (local, remote), &probe, out);
         }
         let (now, number) = (cx.now, probe.number);
-        let is_listener = self.get(path.0).is_some_and(|peer| !peer.is_dialed());
-        let asked = on_path(&mut self.all, path, |it| {
-            it.handle_question(now, is_listener, remote, number, len)
+        let asked = self.all.with(path.0, |peer| {
+            let is_listener = !peer.is_dialed();
+            peer.path_mut(path.1)?.handle_question(now, is_listener, remote, number, len)
         });
         // Where a further path is found is where it is answered from.
-        let first = || self.get(path.0).and_then(Peer::local);
-        let towards = (if path.1 > 0 { Some(local) } else { first() }, remote);
-        let Some(it) = path_of(&self.all, path) else { return false };
+        let Some(peer) = self.get(path.0) else { return false };
+        let towards = (if path.1 > 0 { Some(local) } else { peer.local() }, remote);
+        let Some(it) = peer.path(path.1) else { return false };
         let asked = asked.flatten();
         let question = asked.map(|question| (it.write_question(now, question), question.ecn));
         let answer = (it.write_answer(now, probe, len), Ecn::NotEct);
@@ -298,21 +315,18 @@ impl Peers {
 
     /// Asks the questions that are due on the paths to a peer.
     pub(super) fn ask(&mut self, cx: &mut PeerCx<'_>, id: PeerId, out: &mut Out) {
-        let now = cx.now;
-        for place in 0..=self.get(id).map_or(0, |peer| peer.further.iter().count()) {
-            let path = (id, place);
-            let Some(towards) = self.get(id).and_then(|peer| peer.way_by(place)) else { continue };
-            while has_room_for_question(&self.probes, cx)
-                && let Some(question) =
-                    on_path(&mut self.all, path, |it| it.poll_question(now)).flatten()
-                && let Some(it) = path_of(&self.all, path)
-            {
-                let bytes = it.write_question(now, question);
-                push_probe(&mut self.probes, cx, (path, towards, bytes, question.ecn));
-            }
+        let Some(peer) = self.get(id) else { return };
+        let (further, is_reached) = (peer.further.iter().count(), peer.is_reached());
+        // Who is looked at is awake then, so nobody is without need.
+        if further == 0 && !is_reached {
+            return;
         }
-        while let Some((place, towards, bytes)) =
-            self.all.with(id, |peer| peer.further.poll_try(now)).flatten()
+        for place in 0..=further {
+            ask_by(&mut self.all, &mut self.probes, cx, (id, place));
+        }
+        while further > 0
+            && let Some((place, towards, bytes)) =
+                self.all.with(id, |peer| peer.further.poll_try(cx.now)).flatten()
         {
             push_probe(&mut self.probes, cx, ((id, place), towards, bytes, Ecn::NotEct));
         }
@@ -329,6 +343,7 @@ impl Peers {
     pub fn open_further(&mut self, cx: &mut PeerCx<'_>, id: PeerId, told: &[Address]) {
         let (now, controllers) = (cx.now, &cx.shared.controllers);
         let made = self.all.with(id, |peer| peer.open_further(now, controllers, told));
+        self.further.are_any = true;
         for (name, place) in made.into_iter().flatten() {
             self.probed.insert(name, (id, place));
         }

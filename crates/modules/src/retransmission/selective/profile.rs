@@ -150,9 +150,10 @@ impl Repair {
             let Some(left) = late.checked_sub(self.again_ns().saturating_mul(again)) else {
                 return share.saturating_add(lost);
             };
-            let here = both(lost, PPB - self.loss.min(PPB));
-            share = share.saturating_add(both(here, self.seen_later_than(left)));
-            lost = both(lost, self.loss);
+            // The parts add up to what is lost, however they are rounded.
+            let again = both(lost, self.loss).min(lost);
+            share = share.saturating_add(both(lost - again, self.seen_later_than(left)));
+            lost = again;
         }
         share.saturating_add(lost)
     }
