@@ -12,6 +12,7 @@
 
 mod common;
 
+use common::veth::ip;
 use common::{LONG, Place, files, movie_session, wait_until};
 use dacapo_sys::netns::Namespace;
 use serde_json::Value;
@@ -19,12 +20,6 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
-
-/// Runs `ip` with these words.
-fn ip(words: &str) {
-    let run = Command::new("ip").args(words.split(' ')).output().unwrap();
-    assert!(run.status.success(), "ip {words}: {}", String::from_utf8_lossy(&run.stderr));
-}
 
 /// Two ends with two cables between them; `None`, and a word, where there can be none.
 fn network() -> Option<[Namespace; 2]> {

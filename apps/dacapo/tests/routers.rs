@@ -12,6 +12,7 @@
 
 mod common;
 
+use common::veth::ip;
 use common::{LONG, Place, Running, movie_session, wait_until};
 use dacapo_sys::netns::Namespace;
 use serde_json::Value;
@@ -22,12 +23,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const NARROW: u64 = 1_300;
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
-
-/// Runs `ip` with these words.
-fn ip(words: &str) {
-    let run = Command::new("ip").args(words.split(' ')).output().unwrap();
-    assert!(run.status.success(), "ip {words}: {}", String::from_utf8_lossy(&run.stderr));
-}
 
 /// The addresses of one family: near, the router's two, far.
 struct Family {

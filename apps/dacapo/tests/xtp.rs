@@ -8,6 +8,7 @@ mod common;
 #[allow(dead_code, reason = "whole captures are judged here only")]
 mod gate;
 
+use common::veth::ip;
 use common::{Finished, LONG, Place, Running, in_order, wait_until};
 use dacapo::Random;
 use dacapo_sys::netns::Namespace;
@@ -332,12 +333,6 @@ fn cable() -> Option<[Namespace; 2]> {
         || [a, b].iter().all(|end| ip(&format!("-n {end} link show v")).contains("state UP"));
     assert!(wait_until(LONG, is_up), "the cable never came up");
     Some(ends)
-}
-
-fn ip(words: &str) -> String {
-    let run = Command::new("ip").args(words.split(' ')).output().unwrap();
-    assert!(run.status.success(), "ip {words}: {}", String::from_utf8_lossy(&run.stderr));
-    String::from_utf8(run.stdout).unwrap()
 }
 
 #[test]

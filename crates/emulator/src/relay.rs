@@ -23,7 +23,7 @@ use crate::train::{Target, Train};
 use dacapo_base::{Random, Time};
 use dacapo_link::{Carry, ConfigError, Corruption, Delivery, Ecn, LinkConfig};
 use dacapo_sys::poll::{Interest, Poller};
-use dacapo_sys::udp::{self, Config, Recv, RecvError, Socket};
+use dacapo_sys::udp::{Config, Recv, RecvError, Socket};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
@@ -153,7 +153,7 @@ impl std::fmt::Debug for RelayHandle {
 struct Parcel {
     token: u64,
     /// Nothing where it is not ECN-capable.
-    ecn: Option<udp::Ecn>,
+    ecn: Ecn,
     bytes: Vec<u8>,
 }
 
@@ -171,11 +171,11 @@ impl Carry for Parcel {
     }
 
     fn ecn(&self) -> Ecn {
-        self.ecn.map_or(Ecn::NotEct, |ecn| Ecn::from_bits(ecn.bits()))
+        self.ecn
     }
 
     fn set_ecn(&mut self, ecn: Ecn) {
-        self.ecn = udp::Ecn::from_bits(ecn.bits());
+        self.ecn = ecn;
     }
 }
 
@@ -345,24 +345,4 @@ fn note_drops(recv: &Recv, before: &mut u64, counts: &mut PathStats) {
 fn count_last_drops(socket: &Socket, before: u64, counts: &mut PathStats) {
     let now = socket.drops().map_or(before, u64::from);
     counts.kernel_drops += now.saturating_sub(before);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_parcel_has_the_codepoint_that_was_set() {
-        let mut parcel = Parcel { token: 1, ecn: None, bytes: Vec::new() };
-        assert_eq!(parcel.ecn(), Ecn::NotEct);
-        for (ecn, sent) in [
-            (Ecn::Ect1, Some(udp::Ecn::Ect1)),
-            (Ecn::Ect0, Some(udp::Ecn::Ect0)),
-            (Ecn::Ce, Some(udp::Ecn::Ce)),
-            (Ecn::NotEct, None),
-        ] {
-            parcel.set_ecn(ecn);
-            assert_eq!((parcel.ecn(), parcel.ecn), (ecn, sent));
-        }
-    }
 }

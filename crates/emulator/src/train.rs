@@ -7,7 +7,8 @@
 //!
 //! Invariant: datagrams leave in the order in which they came.
 
-use dacapo_sys::udp::{Ecn, SEGMENTS_MAX, SendError, Socket, TRAIN_BYTES_MAX};
+use dacapo_base::Ecn;
+use dacapo_sys::udp::{SEGMENTS_MAX, SendError, Socket, TRAIN_BYTES_MAX};
 use std::net::SocketAddr;
 
 /// So often a datagram is sent again after the answer to an earlier one was read instead.
@@ -21,7 +22,7 @@ pub(crate) struct Target {
     /// To the client; else to the server through the client's socket.
     pub is_back: bool,
     /// The congestion mark, which all of a train share.
-    pub ecn: Option<Ecn>,
+    pub ecn: Ecn,
 }
 
 /// Datagrams of one length but for the last, to one target.
@@ -76,7 +77,7 @@ impl Train {
 
     /// Sends it, and is empty; returns how many datagrams the socket did not take.
     pub fn send(&mut self, socket: &mut Socket, to: Option<SocketAddr>) -> u64 {
-        let ecn = self.target.and_then(|target| target.ecn);
+        let ecn = self.target.map_or(Ecn::NotEct, |target| target.ecn);
         let segment = u16::try_from(self.segment_len).ok().filter(|len| *len > 0);
         let (mut rest, mut answers) = (self.bytes.as_slice(), 0);
         let unsent = loop {
@@ -102,7 +103,7 @@ impl Train {
 mod tests {
     use super::*;
 
-    const TARGET: Target = Target { token: 1, is_back: false, ecn: None };
+    const TARGET: Target = Target { token: 1, is_back: false, ecn: Ecn::NotEct };
 
     fn train(lens: &[usize]) -> Train {
         let mut train = Train::default();
@@ -127,7 +128,7 @@ mod tests {
         for other in [
             Target { token: 2, ..TARGET },
             Target { is_back: true, ..TARGET },
-            Target { ecn: Some(Ecn::Ce), ..TARGET },
+            Target { ecn: Ecn::Ce, ..TARGET },
         ] {
             assert!(!train.push(other, &[0; 100]), "{other:?}");
         }

@@ -12,8 +12,9 @@
 
 use crate::address::any_port;
 use crate::{BindError, DialError, Watching};
+use dacapo_base::Ecn;
 use dacapo_sys::poll::{Event, Interest, Registry};
-use dacapo_sys::udp::{Config, Ecn, Recv, RecvError, SendError, Socket};
+use dacapo_sys::udp::{Config, Recv, RecvError, SendError, Socket};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -43,8 +44,8 @@ pub struct Departure {
     pub to: SocketAddr,
     /// The length in bytes of each datagram of a train, of which the last may be shorter.
     pub segment_len: Option<u16>,
-    /// The congestion mark.
-    pub ecn: Option<Ecn>,
+    /// The congestion codepoint.
+    pub ecn: Ecn,
 }
 
 /// What a socket has not taken yet.
@@ -383,7 +384,7 @@ mod tests {
     }
 
     fn departure(to: SocketAddr) -> Departure {
-        Departure { to, segment_len: None, ecn: None }
+        Departure { to, segment_len: None, ecn: Ecn::NotEct }
     }
 
     #[test]

@@ -97,7 +97,7 @@ fn why(message: &Message<'_>) -> Option<Why> {
 mod tests {
     use super::*;
     use crate::udp::{Config, Socket};
-    use dacapo_base::patience;
+    use dacapo_base::{Ecn, patience};
     use std::net::Ipv4Addr;
     use std::os::fd::AsFd;
     use std::time::{Duration, Instant};
@@ -111,7 +111,7 @@ mod tests {
         let mut socket = Socket::bind(here, &Config::default()).unwrap();
         enable(socket.as_fd(), false).unwrap();
         assert_eq!(next(socket.as_fd()), None);
-        socket.send(Some(to), b"anybody?", None, None).unwrap();
+        socket.send(Some(to), b"anybody?", None, Ecn::NotEct).unwrap();
         // The answer may come a moment after the call returns.
         let reported = patience::until(Instant::now, Duration::from_secs(60), || {
             next(socket.as_fd()).or_else(|| {

@@ -3,7 +3,7 @@
 #![cfg(debug_assertions)]
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
-use dacapo_base::{Tolerance, patience};
+use dacapo_base::{Ecn, Tolerance, patience};
 use dacapo_sys::faults::{Call, Effect, Fault, hits, plan};
 use dacapo_sys::poll::{Interest, Poller};
 use dacapo_sys::{tcp, udp};
@@ -63,10 +63,10 @@ fn every_errno_of_a_send_has_its_class_and_the_next_datagram_goes() {
         (libc::EPERM, "Other"),
     ] {
         plan(&[fault(Call::SendMsg, errno, 2)]);
-        sender.send(None, b"one", None, None).unwrap();
-        let refused = sender.send(None, b"lost", None, None).unwrap_err();
+        sender.send(None, b"one", None, Ecn::NotEct).unwrap();
+        let refused = sender.send(None, b"lost", None, Ecn::NotEct).unwrap_err();
         assert!(format!("{refused:?}").starts_with(class), "{errno}: {refused:?}");
-        sender.send(None, b"two", None, None).unwrap();
+        sender.send(None, b"two", None, Ecn::NotEct).unwrap();
         assert_eq!(hits(), 1);
         plan(&[]);
         let mut into = [0; 16];
@@ -83,7 +83,7 @@ fn an_interrupted_send_or_receive_is_repeated_and_nobody_hears_of_it() {
     plan(&[fault(Call::SendMsg, libc::EINTR, 2), fault(Call::RecvMsg, libc::EINTR, 2)]);
     let mut into = [0; 16];
     for number in 0..20_u8 {
-        sender.send(None, &[number], None, None).unwrap();
+        sender.send(None, &[number], None, Ecn::NotEct).unwrap();
         let got = until(|| receiver.recv(&mut into).ok());
         assert_eq!(&into[..got.len], &[number]);
     }
@@ -97,12 +97,12 @@ fn a_train_of_which_a_part_goes_says_exactly_which() {
     plan(&[partial(Call::SendMsg, 2)]);
     let (mut at, mut calls) = (0, 0);
     while at < train.len() {
-        at += sender.send(None, &train[at..], Some(1_000), None).unwrap().bytes;
+        at += sender.send(None, &train[at..], Some(1_000), Ecn::NotEct).unwrap().bytes;
         calls += 1;
     }
     assert!(hits() == 0 || calls > 1, "{calls} calls");
     // One more, of which the second call takes a segment only.
-    let sent = sender.send(None, &train, Some(1_000), None).unwrap();
+    let sent = sender.send(None, &train, Some(1_000), Ecn::NotEct).unwrap();
     assert_eq!((sent.bytes, hits()), (1_000, 1));
     let (mut into, mut got) = ([0; 2_000], Vec::new());
     while got.len() < train.len() + 1_000 {
@@ -115,7 +115,7 @@ fn a_train_of_which_a_part_goes_says_exactly_which() {
 #[test]
 fn what_an_icmp_answer_says_does_not_take_a_datagram_along() {
     let (mut sender, receiver) = udp_pair();
-    sender.send(None, b"here", None, None).unwrap();
+    sender.send(None, b"here", None, Ecn::NotEct).unwrap();
     plan(&[fault(Call::RecvMsg, libc::ECONNREFUSED, 1)]);
     assert!(matches!(receiver.recv(&mut [0; 16]), Err(udp::RecvError::Refused)));
     plan(&[fault(Call::RecvMsg, libc::ENETUNREACH, 1)]);
@@ -214,7 +214,7 @@ fn a_connect_that_fails_at_once_says_why() {
 #[test]
 fn an_interrupted_wait_has_no_event_and_the_next_one_has() {
     let (mut sender, receiver) = udp_pair();
-    sender.send(None, b"here", None, None).unwrap();
+    sender.send(None, b"here", None, Ecn::NotEct).unwrap();
     let mut poller = Poller::new().unwrap();
     poller.add(receiver.as_fd(), 7, Interest::Read).unwrap();
     plan(&[fault(Call::Wait, libc::EINTR, 2)]);

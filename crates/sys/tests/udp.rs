@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-use dacapo_base::Random;
+use dacapo_base::{Ecn, Random};
 use dacapo_sys::poll::{Interest, Poller};
-use dacapo_sys::udp::{Config, Ecn, Recv, RecvError, SendError, Sent, Socket};
+use dacapo_sys::udp::{Config, Recv, RecvError, SendError, Sent, Socket};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -84,7 +84,7 @@ fn a_train_arrives_as_the_same_datagrams_whatever_is_offloaded() {
                 let (mut sender, receiver) = pair(local, &config, &config);
                 for (segment, len) in [(1_200, 12_000), (1_200, 3_000), (1_452, 65_000), (7, 448)] {
                     let bytes = random_bytes(segment as u64, len);
-                    let sent = sender.send(None, &bytes, Some(segment), None).unwrap();
+                    let sent = sender.send(None, &bytes, Some(segment), Ecn::NotEct).unwrap();
                     assert_eq!(sent.bytes, len);
                     let expected: Vec<_> =
                         bytes.chunks(segment.into()).map(<[u8]>::to_vec).collect();
@@ -105,7 +105,7 @@ fn with_offload_a_train_is_one_call_on_each_side() {
         dacapo_base::skip("this kernel has no UDP offload");
         return;
     }
-    let sent = sender.send(None, &random_bytes(1, 13_000), Some(1_300), None).unwrap();
+    let sent = sender.send(None, &random_bytes(1, 13_000), Some(1_300), Ecn::NotEct).unwrap();
     assert_eq!(sent, Sent { bytes: 13_000, calls: 1, call_bytes_max: 13_000 });
     let (recv, _) = recv(&receiver);
     assert_eq!((recv.len, recv.segment_size, recv.truncated), (13_000, Some(1_300), false));
@@ -116,7 +116,7 @@ fn with_offload_a_train_is_one_call_on_each_side() {
 fn a_train_longer_than_a_call_takes_several() {
     let (mut sender, receiver) = pair(V4, &Config::default(), &Config::default());
     let bytes = random_bytes(2, 200 * 500);
-    let sent = sender.send(None, &bytes, Some(500), None).unwrap();
+    let sent = sender.send(None, &bytes, Some(500), Ecn::NotEct).unwrap();
     assert_eq!(sent.bytes, bytes.len());
     let got = datagrams(&receiver, 200);
     assert_eq!(got.concat(), bytes);
@@ -126,7 +126,7 @@ fn a_train_longer_than_a_call_takes_several() {
 #[test]
 fn an_empty_datagram_is_a_datagram() {
     let (mut sender, receiver) = pair(V4, &Config::default(), &Config::default());
-    let sent = sender.send(None, &[], None, None).unwrap();
+    let sent = sender.send(None, &[], None, Ecn::NotEct).unwrap();
     assert_eq!(sent, Sent { bytes: 0, calls: 1, call_bytes_max: 0 });
     let (recv, bytes) = recv(&receiver);
     assert_eq!((recv.len, recv.segment_size, bytes.len()), (0, None, 0));
@@ -135,7 +135,7 @@ fn an_empty_datagram_is_a_datagram() {
 #[test]
 fn a_datagram_longer_than_the_buffer_says_so() {
     let (mut sender, receiver) = pair(V4, &Config::default(), &Config::default());
-    sender.send(None, &[9; 100], None, None).unwrap();
+    sender.send(None, &[9; 100], None, Ecn::NotEct).unwrap();
     await_readable(&receiver);
     let mut short = [0; 10];
     let recv = receiver.recv(&mut short).unwrap();
@@ -147,12 +147,12 @@ fn a_datagram_longer_than_the_buffer_says_so() {
 fn the_congestion_mark_travels() {
     for local in families() {
         let (mut sender, receiver) = pair(local, &Config::default(), &Config::default());
-        for ecn in [None, Some(Ecn::Ect0), Some(Ecn::Ect1), Some(Ecn::Ce)] {
+        for ecn in [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce] {
             sender.send(None, b"marked", None, ecn).unwrap();
             assert_eq!(recv(&receiver).0.ecn, ecn, "{local}");
         }
-        sender.send(None, &[0; 3_000], Some(1_000), Some(Ecn::Ect0)).unwrap();
-        assert_eq!(recv(&receiver).0.ecn, Some(Ecn::Ect0));
+        sender.send(None, &[0; 3_000], Some(1_000), Ecn::Ect0).unwrap();
+        assert_eq!(recv(&receiver).0.ecn, Ecn::Ect0);
     }
 }
 
@@ -167,11 +167,11 @@ fn a_port_without_a_listener_refuses() {
     for local in families() {
         let (mut sender, receiver) = pair(local, &Config::default(), &Config::default());
         drop(receiver);
-        sender.send(None, b"anybody?", None, None).unwrap();
+        sender.send(None, b"anybody?", None, Ecn::NotEct).unwrap();
         await_readable(&sender);
-        let again = sender.send(None, b"anybody?", None, None);
+        let again = sender.send(None, b"anybody?", None, Ecn::NotEct);
         assert!(matches!(again, Err(SendError::Refused)), "{again:?}");
-        sender.send(None, b"anybody?", None, None).unwrap();
+        sender.send(None, b"anybody?", None, Ecn::NotEct).unwrap();
         await_readable(&sender);
         assert!(matches!(sender.recv(&mut [0; 10]), Err(RecvError::Refused)));
     }
@@ -185,10 +185,10 @@ fn an_error_inside_a_train_is_told_by_the_next_send() {
     // The refusal of a segment is usually there before the next is sent; the kernel may also take
     // its time, so this tries until it is.
     for _ in 0..10_000 {
-        match sender.send(None, &[0; 40], Some(10), None) {
+        match sender.send(None, &[0; 40], Some(10), Ecn::NotEct) {
             Ok(sent) if sent.bytes < 40 => {
                 assert_eq!(sent.bytes, 10 * sent.calls as usize);
-                let next = sender.send(None, &[0; 30], Some(10), None);
+                let next = sender.send(None, &[0; 30], Some(10), Ecn::NotEct);
                 assert!(matches!(next, Err(SendError::Refused)), "{next:?}");
                 return;
             }
@@ -206,10 +206,10 @@ fn a_datagram_beyond_the_limit_is_too_large_and_never_fragmented() {
         let mtu = sender.datagram_len_max().unwrap();
         assert!(mtu > 1_000, "{mtu}");
         let long = vec![0; 65_535];
-        let result = sender.send(None, &long, None, None);
+        let result = sender.send(None, &long, None, Ecn::NotEct);
         assert!(matches!(result, Err(SendError::MessageTooLarge)), "{result:?}");
         assert!(matches!(receiver.recv(&mut [0; 10]), Err(RecvError::WouldBlock)));
-        sender.send(None, b"short", None, None).unwrap();
+        sender.send(None, b"short", None, Ecn::NotEct).unwrap();
         assert_eq!(recv(&receiver).1, b"short");
     }
 }
@@ -220,7 +220,7 @@ fn a_full_receive_buffer_drops_and_counts() {
     let (mut sender, receiver) = pair(V4, &Config::default(), &small);
     let sent = 200_u32;
     for _ in 0..sent {
-        sender.send(None, &[0; 500], None, None).unwrap();
+        sender.send(None, &[0; 500], None, Ecn::NotEct).unwrap();
     }
     let mut buffer = [0; 2_000];
     let mut received = 0;
@@ -228,7 +228,7 @@ fn a_full_receive_buffer_drops_and_counts() {
         received += std::iter::from_fn(|| receiver.recv(&mut buffer).ok()).count() as u32;
     }
     assert!(received > 0 && received < sent);
-    sender.send(None, b"after", None, None).unwrap();
+    sender.send(None, b"after", None, Ecn::NotEct).unwrap();
     assert_eq!(recv(&receiver).0.overflow_count, Some(sent - received));
 }
 
@@ -248,8 +248,8 @@ fn a_used_port_is_refused_and_a_shared_one_prefers_the_connected_socket() {
         listener.set_reuse(false).unwrap();
         connected.connect(near.local_addr().unwrap()).unwrap();
 
-        near.send(Some(port), b"near", None, None).unwrap();
-        far.send(Some(port), b"far", None, None).unwrap();
+        near.send(Some(port), b"near", None, Ecn::NotEct).unwrap();
+        far.send(Some(port), b"far", None, Ecn::NotEct).unwrap();
         assert_eq!(recv(&connected).1, b"near");
         assert_eq!(recv(&listener).1, b"far");
         // The port is closed to others again, although a socket that shares it lives.
@@ -264,12 +264,12 @@ fn what_arrived_before_a_connect_stays_with_its_true_source() {
     let at = Some(socket.local_addr().unwrap());
     let mut stranger = bind(V4, &Config::default());
     let friend = bind(V4, &Config::default());
-    stranger.send(at, b"early", None, None).unwrap();
+    stranger.send(at, b"early", None, Ecn::NotEct).unwrap();
     await_readable(&socket);
     socket.connect(friend.local_addr().unwrap()).unwrap();
     let (recv, bytes) = recv(&socket);
     assert_eq!((recv.from, bytes.as_slice()), (stranger.local_addr().unwrap(), &b"early"[..]));
-    stranger.send(at, b"late", None, None).unwrap();
+    stranger.send(at, b"late", None, Ecn::NotEct).unwrap();
     assert!(matches!(socket.recv(&mut [0; 10]), Err(RecvError::WouldBlock)));
 }
 

@@ -8,6 +8,7 @@
 //! Invariant: what `send` says was taken ends at the edge of a packet.
 
 use crate::numbers::PROTOCOL;
+use dacapo_base::Ecn;
 use dacapo_sys::raw;
 use dacapo_sys::udp::{self, Delivery, Join};
 use std::io;
@@ -94,7 +95,7 @@ impl Lane for udp::Socket {
         segment: usize,
     ) -> Result<usize, udp::SendError> {
         let segment = u16::try_from(segment).ok();
-        Self::send(self, Some(to), train, segment, None).map(|sent| sent.bytes)
+        Self::send(self, Some(to), train, segment, Ecn::NotEct).map(|sent| sent.bytes)
     }
 
     fn recv(&self, into: &mut [u8]) -> Result<Came, udp::RecvError> {

@@ -3,8 +3,8 @@
 use super::samples;
 use crate::input::Input;
 use crate::oracle;
-use dacapo_base::{Random, Time};
-use dacapo_lift::{Catalogue, Context, Graph, Needs, Node, Offer, Params, check};
+use dacapo_base::{Random, Time, earlier};
+use dacapo_lift::{Context, Graph, Needs, Node, Offer, Params, Runner, check};
 use dacapo_packet::Pool;
 use dacapo_wire::graph::{GraphError, GraphForm};
 use dacapo_wire::message::{Message, MessageKind};
@@ -131,18 +131,38 @@ fn run_if_legal(form: &GraphForm, datagram_len: usize, len: usize) {
         let (Some(here), Some(there)) = (here, there) else {
             panic!("a graph that is legal cannot be built: {graph:?} for {datagram_len}");
         };
-        // A receiver that keeps nothing takes what comes out of order when it comes again.
-        if !is_out_of_order_below_go_back(&catalogue, &graph) {
-            carry(here, there);
-        }
+        carry(here, there);
     }
 }
 
-/// Whether a module that changes the order of packets stands below one that keeps none.
-fn is_out_of_order_below_go_back(catalogue: &Catalogue, graph: &Graph) -> bool {
-    let specs = graph.nodes.iter().filter_map(|node| catalogue.by_id(node.module));
-    let mut below = specs.map(|entry| entry.spec).skip_while(|spec| spec.name != "arq-gbn");
-    below.next().is_some() && below.any(|spec| !spec.keeps_order)
+/// How often both ends may say something until a unit has come that is sent again: it has no more
+/// packets than bytes, and who goes back to what is missing takes one at a time.
+const ROUNDS_MAX: usize = 512;
+
+/// What one end has for the network comes to the other.
+fn pass(around: &mut Context<'_>, from: &mut Runner, to: &mut Runner) {
+    for packet in from.take_down().drain().collect::<Vec<_>>() {
+        for index in 0..packet.segment_count() {
+            let bytes = around.pool.segment(&packet, index).to_vec();
+            let arrived = around.pool.packet_from(0, &bytes, 0).expect("room for a datagram");
+            to.handle_up(around, arrived);
+            to.run(around);
+        }
+        around.pool.free(packet);
+    }
+}
+
+/// Both ends do what they waited for, and may send again what they want to.
+fn ends_at_their_times(around: &mut Context<'_>, down: &mut Runner, up: &mut Runner) {
+    for end in [down, up] {
+        if end.next_deadline().is_some_and(|at| at <= around.now) {
+            end.handle_timeout(around);
+        }
+        if end.wants_room() {
+            end.handle_room(around, dacapo_packet::TRAIN_BYTES_MAX);
+        }
+        end.run(around);
+    }
 }
 
 fn carry(here: dacapo_lift::Built, there: dacapo_lift::Built) {
@@ -159,18 +179,19 @@ fn carry(here: dacapo_lift::Built, there: dacapo_lift::Built) {
     down.run(&mut around);
     down.drain(&mut around);
     let mut came = Vec::new();
-    for packet in down.take_down().drain().collect::<Vec<_>>() {
-        for index in 0..packet.segment_count() {
-            let bytes = around.pool.segment(&packet, index).to_vec();
-            let arrived = around.pool.packet_from(0, &bytes, 0).expect("room for a datagram");
-            up.handle_up(&mut around, arrived);
-            up.run(&mut around);
+    for _ in 0..ROUNDS_MAX {
+        pass(&mut around, down, up);
+        for packet in up.take_up().drain().collect::<Vec<_>>() {
+            around.pool.read_payload(&packet, &mut came);
+            around.pool.free(packet);
         }
-        around.pool.free(packet);
-    }
-    for packet in up.take_up().drain().collect::<Vec<_>>() {
-        around.pool.read_payload(&packet, &mut came);
-        around.pool.free(packet);
+        if came.starts_with(&unit) {
+            break;
+        }
+        pass(&mut around, up, down);
+        let Some(next) = earlier(down.next_deadline(), up.next_deadline()) else { break };
+        around.now = around.now.max(next);
+        ends_at_their_times(&mut around, down, up);
     }
     // Repeated units come as often as nothing above takes the copies out.
     assert!(came.starts_with(&unit), "a legal graph does not carry {unit:?}: {came:?}");

@@ -1,7 +1,7 @@
 //! `links`: the reliable ones over the link emulator, without loss and with it.
 
-use super::programs::{ARQ, ARQ_BBR, QUINN, SRT_FILE, TCP};
-use super::table::{Cell, Link, Table, at_point, bulk, curve};
+use super::reliable::{CURVES, GRAPH, UNIT_LEN, bound};
+use super::table::{Cell, Curve, Link, Table, at_point, bulk, curve};
 use crate::experiment::Site;
 use crate::peers::{Dacapo, Which, Xtp};
 
@@ -27,27 +27,29 @@ fn xtp(loss: f64) -> Cell {
     bulk(peer, 64 << 10, true)
 }
 
-/// Checked and sent again until it has come: what yields, and what keeps a bound. Full datagrams
-/// (1452 of 1480 bytes) at 500 Mbit/s are 490.5 Mbit/s; the bound is as much more as is lost before
-/// the queue, and 0.2 % less.
-const fn arq(options: &'static [&'static str; 6]) -> Dacapo {
-    Dacapo::new(Which::Now, options).controlled("DACAPO_CONTROLLER=reserved")
-}
-
-const GRAPH: &str = "segment,arq-sr,checksum";
-
+/// Full datagrams (1452 of 1480 bytes) at 500 Mbit/s are 490.5 Mbit/s; the bound is as much more as
+/// is lost before the queue, and 0.2 % less.
 static RESERVED: [Dacapo; POINTS.len()] = [
-    arq(&["--transport", "udp", "--graph", GRAPH, "--rate", "489500 kbit/s"]),
-    arq(&["--transport", "udp", "--graph", GRAPH, "--rate", "494400 kbit/s"]),
-    arq(&["--transport", "udp", "--graph", GRAPH, "--rate", "515200 kbit/s"]),
-    arq(&["--transport", "udp", "--graph", GRAPH, "--rate", "543900 kbit/s"]),
-    arq(&["--transport", "udp", "--graph", GRAPH, "--rate", "699300 kbit/s"]),
+    bound(&["--transport", "udp", "--graph", GRAPH, "--rate", "489500 kbit/s"]),
+    bound(&["--transport", "udp", "--graph", GRAPH, "--rate", "494400 kbit/s"]),
+    bound(&["--transport", "udp", "--graph", GRAPH, "--rate", "515200 kbit/s"]),
+    bound(&["--transport", "udp", "--graph", GRAPH, "--rate", "543900 kbit/s"]),
+    bound(&["--transport", "udp", "--graph", GRAPH, "--rate", "699300 kbit/s"]),
 ];
 
 fn reserved(loss: f64) -> Cell {
     let peer = at_point(&POINTS, &RESERVED, loss);
-    bulk(peer, 60 << 10, true)
+    bulk(peer, UNIT_LEN, true)
 }
+
+/// What yields there is compared with what yields.
+const ALL: [Curve; 9] = {
+    let [tcp, tcp_bbr, quinn, quinn_bbr, srt, arq, bbr, kept] = CURVES;
+    let xtp = curve("xtp", "XTP over udp, RATE of the link", "tcp-bbr", xtp);
+    let kept = Curve { cell: reserved, ..kept };
+    let arq = Curve { beside: Some("tcp"), ..arq };
+    [tcp, tcp_bbr, quinn, quinn_bbr, srt, xtp.over("cubic", 1_440.0), arq, bbr, kept]
+};
 
 /// A round trip is 1.25 MB.
 fn link(loss: f64) -> String {
@@ -62,27 +64,7 @@ pub static LINKS: Table = Table {
     axis: "per cent lost",
     unit: "% loss",
     points: &POINTS,
-    curves: &[
-        curve("tcp", "kernel TCP, CUBIC", "tcp-bbr", |_| bulk(&TCP, 128 << 10, true))
-            .over("cubic", 1_448.0),
-        curve("tcp-bbr", "kernel TCP, BBR", "tcp-bbr", |_| bulk(&TCP, 128 << 10, true))
-            .over("bbr", 1_448.0),
-        curve("quinn", "quinn, one stream (TLS), CUBIC", "tcp-bbr", |_| {
-            bulk(&QUINN, 60 << 10, true)
-        })
-        .over("cubic", 1_424.0),
-        curve("srt-file", "SRT, file mode", "tcp-bbr", |_| bulk(&SRT_FILE, 1_456, true))
-            .over("cubic", 1_456.0),
-        curve("xtp", "XTP over udp, RATE of the link", "tcp-bbr", xtp).over("cubic", 1_440.0),
-        curve("arq", "dacapo udp {checksum, arq-sr, segment}, cubic", "tcp", |_| {
-            bulk(&ARQ, 60 << 10, true)
-        })
-        .over("cubic", 1_434.0),
-        curve("arq-bbr", "the same, bbr", "tcp-bbr", |_| bulk(&ARQ_BBR, 60 << 10, true))
-            .over("bbr", 1_434.0),
-        curve("arq-reserved", "the same, reserved: bound of the link", "tcp-bbr", reserved)
-            .over("cubic", 1_434.0),
-    ],
+    curves: &ALL,
     controls: &[],
     figures: &[
         ("mbit_per_s", "Mbit/s", true, true),

@@ -14,6 +14,7 @@ mod network;
 mod own;
 mod programs;
 mod receivers;
+mod reliable;
 mod rtt;
 mod sends;
 mod setup;

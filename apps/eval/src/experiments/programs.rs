@@ -19,9 +19,3 @@ pub const UDP_OPTIONS: &[&str] = &["--transport", "udp", "--graph", "segment,seq
 pub const TCP_OPTIONS: &[&str] = &["--transport", "tcp"];
 pub static OURS_UDP: Dacapo = Dacapo::new(Which::Now, UDP_OPTIONS);
 pub static OURS_TCP: Dacapo = Dacapo::new(Which::Now, TCP_OPTIONS);
-
-/// Checked, and sent again until it has come: with the usual controller, and with others.
-pub const ARQ_OPTIONS: &[&str] = &["--transport", "udp", "--graph", "segment,arq-sr,checksum"];
-pub static ARQ: Dacapo = Dacapo::new(Which::Now, ARQ_OPTIONS);
-pub static ARQ_BBR: Dacapo = ARQ_WITH.controlled("DACAPO_CONTROLLER=bbr");
-const ARQ_WITH: Dacapo = Dacapo::new(Which::Now, ARQ_OPTIONS);

@@ -1,52 +1,11 @@
 //! `wan-…`: reliable flows over what wide-area networks do beside losing: packets that overtake
 //! each other, a way back that loses, long ways, and others that want the same link.
 
-use super::programs::{ARQ, ARQ_BBR, QUINN, QUINN_BBR, SRT_FILE, TCP};
+use super::programs::{QUINN, TCP};
+use super::reliable::{ARQ, ARQ_BBR, CURVES, FIGURES, GRAPH, UNIT_LEN, bound};
 use super::table::{Cell, Curve, Link, Table, at_point, bulk, curve, shared};
 use crate::experiment::{Experiment, Site};
-use crate::peers::{Dacapo, Several, Which, several};
-
-/// Bytes of a message of ours.
-const UNIT_LEN: usize = 60 << 10;
-
-/// Checked, sent again until it has come, and held to a bound; what does not yield.
-const fn bound(options: &'static [&'static str; 6]) -> Dacapo {
-    Dacapo::new(Which::Now, options).controlled("DACAPO_CONTROLLER=reserved")
-}
-
-/// Full datagrams (1452 of 1480 bytes) at 500 Mbit/s are 490.5 Mbit/s, and 0.2 % less.
-static RESERVED: Dacapo =
-    bound(&["--transport", "udp", "--graph", "segment,arq-sr,checksum", "--rate", "489500 kbit/s"]);
-
-/// Everybody's row of a bulk flow; the payload of their full packets.
-const CURVES: [Curve; 8] = [
-    curve("tcp", "kernel TCP, CUBIC", "tcp-bbr", |_| bulk(&TCP, 128 << 10, true))
-        .over("cubic", 1_448.0),
-    curve("tcp-bbr", "kernel TCP, BBR", "tcp-bbr", |_| bulk(&TCP, 128 << 10, true))
-        .over("bbr", 1_448.0),
-    curve("quinn", "quinn, one stream (TLS), CUBIC", "tcp-bbr", |_| bulk(&QUINN, UNIT_LEN, true))
-        .over("cubic", 1_424.0),
-    curve("quinn-bbr", "the same, BBR", "tcp-bbr", |_| bulk(&QUINN_BBR, UNIT_LEN, true))
-        .over("cubic", 1_424.0),
-    curve("srt-file", "SRT, file mode", "tcp-bbr", |_| bulk(&SRT_FILE, 1_456, true))
-        .over("cubic", 1_456.0),
-    curve("arq", "dacapo udp {checksum, arq-sr, segment}, cubic", "tcp-bbr", |_| {
-        bulk(&ARQ, UNIT_LEN, true)
-    })
-    .over("cubic", 1_434.0),
-    curve("arq-bbr", "the same, bbr", "tcp-bbr", |_| bulk(&ARQ_BBR, UNIT_LEN, true))
-        .over("bbr", 1_434.0),
-    curve("arq-reserved", "the same, reserved: bound of the link", "tcp-bbr", |_| {
-        bulk(&RESERVED, UNIT_LEN, true)
-    })
-    .over("cubic", 1_434.0),
-];
-
-const FIGURES: [(&str, &str, bool, bool); 3] = [
-    ("mbit_per_s", "Mbit/s", true, true),
-    ("of_link", "× link", true, false),
-    ("cpu_s_per_gb", "CPU s/GB", false, true),
-];
+use crate::peers::{Dacapo, Several, several};
 
 /// 500 Mbit/s, 10 ms each way, and two round trips of queue.
 const ANCHOR: &str = "rate=500Mbit/s,delay=10ms,queue=5000,queue-bytes=2500kB";
@@ -99,18 +58,19 @@ const FAR_POINTS: [f64; 3] = [0.0, 0.1, 1.0];
 
 /// As much more than what full datagrams carry as is lost before the queue.
 static FAR_RESERVED: [Dacapo; FAR_POINTS.len()] = [
-    bound(&["--transport", "udp", "--graph", "segment,arq-sr,checksum", "--rate", "979000 kbit/s"]),
-    bound(&["--transport", "udp", "--graph", "segment,arq-sr,checksum", "--rate", "980000 kbit/s"]),
-    bound(&["--transport", "udp", "--graph", "segment,arq-sr,checksum", "--rate", "988900 kbit/s"]),
+    bound(&["--transport", "udp", "--graph", GRAPH, "--rate", "979000 kbit/s"]),
+    bound(&["--transport", "udp", "--graph", GRAPH, "--rate", "980000 kbit/s"]),
+    bound(&["--transport", "udp", "--graph", GRAPH, "--rate", "988900 kbit/s"]),
 ];
 
+fn far_reserved(loss: f64) -> Cell {
+    let peer = at_point(&FAR_POINTS, &FAR_RESERVED, loss);
+    bulk(peer, UNIT_LEN, true)
+}
+
 const FAR_CURVES: [Curve; 6] = {
-    let [tcp, tcp_bbr, quinn, quinn_bbr, _, _, bbr, _] = CURVES;
-    let reserved = curve("arq-reserved", "the same, reserved: bound of the link", "tcp-bbr", |x| {
-        let peer = at_point(&FAR_POINTS, &FAR_RESERVED, x);
-        bulk(peer, UNIT_LEN, true)
-    });
-    [tcp, tcp_bbr, quinn, quinn_bbr, bbr, reserved.over("cubic", 1_434.0)]
+    let [tcp, tcp_bbr, quinn, quinn_bbr, _, _, bbr, kept] = CURVES;
+    [tcp, tcp_bbr, quinn, quinn_bbr, bbr, Curve { cell: far_reserved, ..kept }]
 };
 
 static FAR: Table = Table {

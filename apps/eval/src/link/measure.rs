@@ -11,6 +11,7 @@
 use dacapo::Time;
 use dacapo::emulator::LinkConfig;
 use dacapo::emulator::{Relay, RelayConfig, RelayHandle, Tunnel, TunnelConfig, TunnelHandle};
+use dacapo_base::Ecn;
 use dacapo_sys::poll::{Interest, Poller};
 use dacapo_sys::udp::{Config, RecvError, Socket};
 use dacapo_sys::{clock, process};
@@ -178,7 +179,7 @@ fn send(
             continue;
         }
         // What is not taken now is tried again.
-        match socket.send(None, &bytes, Some(len), None) {
+        match socket.send(None, &bytes, Some(len), Ecn::NotEct) {
             Ok(taken) => sent += (taken.bytes / usize::from(len.max(1))) as u64,
             Err(_) => std::thread::sleep(PAUSE),
         }
@@ -230,7 +231,7 @@ pub fn delays(way: &mut Way, count: u32) -> io::Result<Vec<u64>> {
         });
         for _ in 0..count {
             // A probe that is not taken is one fewer.
-            let _ = sender.send(None, &clock::now().as_nanos().to_be_bytes(), None, None);
+            let _ = sender.send(None, &clock::now().as_nanos().to_be_bytes(), None, Ecn::NotEct);
             std::thread::sleep(PROBE_EVERY);
         }
         let end = clock::now() + STALL;

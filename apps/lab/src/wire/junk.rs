@@ -8,7 +8,7 @@
 //! a rate that cannot be reached is not made up for later.
 
 use super::tap::stranger;
-use dacapo_base::Random;
+use dacapo_base::{Ecn, Random};
 use dacapo_sys::udp::{Config, Socket};
 use std::io;
 use std::net::SocketAddr;
@@ -209,7 +209,7 @@ impl Work {
             let all = &self.ammunition.by_kind[kind];
             let source = self.turn % self.sockets.len();
             let bytes = &all[round % all.len()];
-            if self.sockets[source].send(Some(self.to), bytes, None, None).is_ok() {
+            if self.sockets[source].send(Some(self.to), bytes, None, Ecn::NotEct).is_ok() {
                 self.sent[kind].fetch_add(1, Relaxed);
             }
         }

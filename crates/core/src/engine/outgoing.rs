@@ -152,12 +152,13 @@ fn poll_flow(
             let (way, by, packet) = session.on_flow(index, poll)??;
             counters.flows_asked += 1;
             let packet = packet?;
+            let is_spread = way == Way::Data && by != PathSet::FIRST;
             let remote = match way {
-                Way::Data if by != PathSet::FIRST => peer.remote(),
-                Way::Data => peer.data().remote()?,
+                Way::Data if !is_spread => peer.data().remote()?,
                 _ => peer.remote(),
             };
-            Some((session.peer(), way, by, peer.local(), remote, packet))
+            let spread = is_spread.then_some((session.peer(), by));
+            Some((way, peer.local(), remote, packet, spread))
         });
         let is_held = || session.flows().get(index).is_some_and(|flow| flow.end.may_give(now));
         sent.flatten().ok_or_else(is_held)
@@ -165,8 +166,8 @@ fn poll_flow(
     if let Some(told) = told.filter(|told| !told.is_empty()) {
         router.apply_told(now, id, index, told);
     }
-    let (peer, way, by, local, remote, packet) = asked.unwrap_or(Err(false))?;
-    if way == Way::Data && by != PathSet::FIRST {
+    let (way, local, remote, packet, by_several) = asked.unwrap_or(Err(false))?;
+    if let Some((peer, by)) = by_several {
         return spread(by, router.peers.get(peer), &mut router.shared.pool, packet, copies);
     }
     let ecn = packet.ecn();

@@ -18,6 +18,7 @@
 
 use super::DataPath;
 use super::data_path::ProbeKey;
+use crate::flow::PathTimes;
 use crate::transmit::ListenerId;
 use dacapo_base::{Address, Time, earlier};
 use dacapo_path::{ControllerEntry, Life};
@@ -112,6 +113,18 @@ impl Further {
 
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (usize, &mut FurtherPath)> {
         self.paths.iter_mut().enumerate().map(|(index, path)| (index + 1, path))
+    }
+
+    /// The times of the slowest of those that carry and of the first.
+    #[cold]
+    pub fn slowest(&self, first: PathTimes) -> PathTimes {
+        let slower = |most: PathTimes, path: PathTimes| PathTimes {
+            rtt: most.rtt.max(path.rtt),
+            variation: most.variation.max(path.variation),
+            is_lost: most.is_lost,
+        };
+        let live = self.iter().filter(|(place, _)| self.live.has(*place));
+        live.map(|(_, path)| path.data.times()).fold(first, slower)
     }
 
     pub fn get(&self, place: usize) -> Option<&FurtherPath> {

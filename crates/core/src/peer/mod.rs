@@ -177,18 +177,10 @@ impl Peer {
     }
 
     /// What its paths know of their times: a packet may come by the slowest.
+    #[inline]
     pub fn times(&self) -> PathTimes {
-        let slowest = |most: PathTimes, path: PathTimes| PathTimes {
-            rtt: most.rtt.max(path.rtt),
-            variation: most.variation.max(path.variation),
-            is_lost: most.is_lost,
-        };
         let first = PathTimes { is_lost: self.is_suspended(), ..self.data.times() };
-        if self.further.is_empty() {
-            return first;
-        }
-        let live = self.further.iter().filter(|(place, _)| self.further.live().has(*place));
-        live.map(|(_, path)| path.data.times()).fold(first, slowest)
+        if self.further.is_empty() { first } else { self.further.slowest(first) }
     }
 
     /// The path at a place.

@@ -6,32 +6,17 @@
 use super::Controlled;
 use super::counted::Counted;
 use super::profile::Limits;
-use dacapo_lift::{
-    Entry, Module, ModuleSpec, ParamSpec, ParamUnit, Params, Property, Setup, Stratum,
-};
-use dacapo_wire::flow_control::LEN;
+use super::window;
+use dacapo_lift::{Entry, Module, ModuleSpec, ParamSpec, ParamUnit, Params, Setup};
+
+pub use super::window::NOTE_WAITED;
 
 /// The static facts.
 pub static SPEC: ModuleSpec = ModuleSpec {
     name: "credit",
     id: 0x0014,
-    function: "flow control",
     mechanism: "a credit of units (limits as in RFC 9000, section 4)",
     summary: "who sends waits for who reads, by units: none is sent that has no room",
-    stratum: Stratum::Shape,
-    head: LEN as u16,
-    tail: 0,
-    trains_down: true,
-    trains_up: true,
-    keeps_order: true,
-    segments: false,
-    acknowledges: false,
-    orders: None,
-    requires: &[Property::Boundaries, Property::NoLoss, Property::WayBack],
-    provides: &[],
-    takes: &[],
-    beneath: &[],
-    notes: &["times_waited"],
     profile: &Limits { counted: Counted::Units, spec: &SPEC },
     params: &[ParamSpec {
         name: "units",
@@ -42,13 +27,11 @@ pub static SPEC: ModuleSpec = ModuleSpec {
         summary: "how many units may be under way, or wait for the application",
         control: None,
     }],
+    ..window::SPEC
 };
 
 /// The catalogue's entry.
 pub const ENTRY: Entry = Entry { spec: &SPEC, build };
-
-/// The code of the note that says how often the sender had to wait.
-pub const NOTE_WAITED: u16 = super::controlled::NOTE_WAITED;
 
 fn build(params: &Params, setup: &Setup) -> Box<dyn Module> {
     let room = params.value(&SPEC, "units");

@@ -24,6 +24,7 @@ pub(crate) mod group;
 mod recv;
 mod send;
 
+pub use dacapo_base::Ecn;
 pub use group::{Delivery, Join, is_no_buffers};
 pub use recv::{Recv, RecvError};
 pub use send::{SendError, Sent};
@@ -89,41 +90,6 @@ pub struct Buffers {
     pub recv_bytes: usize,
     /// For what was sent and has not left.
     pub send_bytes: usize,
-}
-
-/// The congestion mark of a datagram (RFC 3168).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ecn {
-    /// ECN-capable, the codepoint of scalable congestion control (RFC 9331).
-    Ect1,
-    /// ECN-capable.
-    Ect0,
-    /// A router on the way was congested.
-    Ce,
-}
-
-impl Ecn {
-    /// What the last two bits of a traffic class say; nothing where they are 00, which is not
-    /// ECN-capable.
-    #[must_use]
-    pub const fn from_bits(traffic_class: u8) -> Option<Self> {
-        match traffic_class & 0b11 {
-            0b01 => Some(Self::Ect1),
-            0b10 => Some(Self::Ect0),
-            0b11 => Some(Self::Ce),
-            _ => None,
-        }
-    }
-
-    /// The two bits.
-    #[must_use]
-    pub const fn bits(self) -> u8 {
-        match self {
-            Self::Ect1 => 0b01,
-            Self::Ect0 => 0b10,
-            Self::Ce => 0b11,
-        }
-    }
 }
 
 /// A UDP socket.

@@ -11,9 +11,10 @@
 )]
 
 use super::control::{Buffer, Message};
-use super::{Ecn, Socket, not_internet};
+use super::{Socket, not_internet};
 use crate::faults::{self, Call};
 use crate::recvmsg::recvmsg;
+use dacapo_base::Ecn;
 use std::fmt;
 use std::io::{self, Read};
 use std::net::SocketAddr;
@@ -29,8 +30,9 @@ pub struct Recv {
     /// Present when the bytes are a train: datagrams of this length, of which the last may be
     /// shorter.
     pub segment_size: Option<u16>,
-    /// The congestion mark.
-    pub ecn: Option<Ecn>,
+    /// The congestion codepoint; Not-ECT, too, where the socket does not say it
+    /// ([`Config::marks`](super::Config::marks)).
+    pub ecn: Ecn,
     /// The buffer was too short and the rest is gone.
     pub truncated: bool,
     /// Arrivals dropped for a full buffer before this one, since the bind, wrapping at 2^32; `None`
@@ -108,7 +110,7 @@ impl Socket {
             len: arrived.len.min(into.len()),
             from: from.as_socket().ok_or_else(|| RecvError::Other(not_internet()))?,
             segment_size: None,
-            ecn: None,
+            ecn: Ecn::NotEct,
             truncated: arrived.flags & libc::MSG_TRUNC != 0,
             overflow_count: None,
         };
@@ -132,7 +134,7 @@ impl Socket {
                         len: len.min(room),
                         from: peer,
                         segment_size: None,
-                        ecn: None,
+                        ecn: Ecn::NotEct,
                         truncated: false,
                         overflow_count: None,
                     });
@@ -153,11 +155,11 @@ impl Recv {
                     .filter(|&size| size > 0 && usize::from(size) < self.len);
             }
             (libc::IPPROTO_IP, libc::IP_TOS) => {
-                self.ecn = message.data.first().copied().and_then(Ecn::from_bits);
+                self.ecn = message.data.first().copied().map_or(Ecn::NotEct, Ecn::from_bits);
             }
             (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
                 let class = int(message.data).and_then(|class| u8::try_from(class).ok());
-                self.ecn = class.and_then(Ecn::from_bits);
+                self.ecn = class.map_or(Ecn::NotEct, Ecn::from_bits);
             }
             (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
                 self.overflow_count = int(message.data).map(i32::cast_unsigned);

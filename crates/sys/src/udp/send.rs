@@ -4,8 +4,9 @@
 //! train is kept and reported by the next call, so that the caller knows exactly what was taken.
 
 use super::control::Buffer;
-use super::{Ecn, SEGMENTS_MAX, Socket, TRAIN_BYTES_MAX};
+use super::{SEGMENTS_MAX, Socket, TRAIN_BYTES_MAX};
 use crate::faults::{self, Call};
+use dacapo_base::Ecn;
 use socket2::{MsgHdr, SockAddr};
 use std::fmt;
 use std::io::{self, IoSlice};
@@ -94,7 +95,7 @@ impl SendError {
 /// Where the datagrams of one call go and how they are marked.
 struct Envelope {
     to: Option<SockAddr>,
-    ecn: Option<Ecn>,
+    ecn: Ecn,
 }
 
 impl Socket {
@@ -109,7 +110,7 @@ impl Socket {
         to: Option<SocketAddr>,
         bytes: &[u8],
         segment_size: Option<u16>,
-        ecn: Option<Ecn>,
+        ecn: Ecn,
     ) -> Result<Sent, SendError> {
         if let Some(error) = self.pending.take() {
             return Err(error);
@@ -201,7 +202,7 @@ impl Socket {
         bytes: &[u8],
         segment: Option<u16>,
     ) -> Result<(), SendError> {
-        if let (None, None, None) = (&envelope.to, envelope.ecn, segment) {
+        if let (None, Ecn::NotEct, None) = (&envelope.to, envelope.ecn, segment) {
             // The kernel has less to copy and to check.
             return repeat(|| self.inner.send(bytes));
         }
@@ -209,8 +210,8 @@ impl Socket {
         if let Some(segment) = segment {
             control.push(libc::SOL_UDP, libc::UDP_SEGMENT, &segment.to_ne_bytes());
         }
-        if let Some(ecn) = envelope.ecn {
-            self.push_ecn(&mut control, ecn);
+        if envelope.ecn != Ecn::NotEct {
+            self.push_ecn(&mut control, envelope.ecn);
         }
         let parts = [IoSlice::new(bytes)];
         let mut message = MsgHdr::new().with_buffers(&parts);
@@ -308,10 +309,10 @@ mod tests {
         }
         // Linux segments no datagrams that have no checksum.
         sockopt::set(sender.as_fd(), libc::SOL_SOCKET, libc::SO_NO_CHECK, 1).unwrap();
-        let sent = sender.send(None, &[1; 2_500], Some(1_000), None).unwrap();
+        let sent = sender.send(None, &[1; 2_500], Some(1_000), Ecn::NotEct).unwrap();
         assert_eq!(sent, Sent { bytes: 2_500, calls: 3, call_bytes_max: 1_000 });
         assert!(!sender.offloads().gso, "it is not tried again");
-        sender.send(None, &[], None, None).unwrap();
+        sender.send(None, &[], None, Ecn::NotEct).unwrap();
         assert_eq!(lens_up_to_an_empty_one(&receiver), [1_000, 1_000, 500]);
     }
 
@@ -325,11 +326,11 @@ mod tests {
         let (mut sender, receiver) = pair(here);
         let before = sender.offloads();
         sockopt::set(sender.as_fd(), libc::IPPROTO_IPV6, libc::IPV6_MTU, 1_280).unwrap();
-        let result = sender.send(None, &[1; 3_000], Some(1_300), None);
+        let result = sender.send(None, &[1; 3_000], Some(1_300), Ecn::NotEct);
         assert!(matches!(result, Err(SendError::MessageTooLarge)), "{result:?}");
         assert_eq!(sender.offloads(), before);
-        sender.send(None, &[1; 3_000], Some(1_200), None).unwrap();
-        sender.send(None, &[], None, None).unwrap();
+        sender.send(None, &[1; 3_000], Some(1_200), Ecn::NotEct).unwrap();
+        sender.send(None, &[], None, Ecn::NotEct).unwrap();
         assert_eq!(lens_up_to_an_empty_one(&receiver), [1_200, 1_200, 600]);
     }
 
@@ -337,10 +338,12 @@ mod tests {
     fn what_ended_a_train_is_told_once_by_the_next_send() {
         let (mut sender, _receiver) = pair((Ipv4Addr::LOCALHOST, 0).into());
         sender.keep_for_later(SendError::WouldBlock);
-        sender.send(None, b"a full buffer is found again, if it still is", None, None).unwrap();
+        sender
+            .send(None, b"a full buffer is found again, if it still is", None, Ecn::NotEct)
+            .unwrap();
         sender.keep_for_later(SendError::Refused);
-        assert!(matches!(sender.send(None, b"one", None, None), Err(SendError::Refused)));
-        let sent = sender.send(None, b"two", None, None).unwrap();
+        assert!(matches!(sender.send(None, b"one", None, Ecn::NotEct), Err(SendError::Refused)));
+        let sent = sender.send(None, b"two", None, Ecn::NotEct).unwrap();
         assert_eq!(sent, Sent { bytes: 3, calls: 1, call_bytes_max: 3 });
     }
 }

@@ -75,7 +75,7 @@ impl Quic {
 
     fn handle_datagram(&mut self, at: usize, local: SocketAddr, recv: &Recv, bytes: BytesMut) {
         let instant = self.links.instant(self.now);
-        let ecn = recv.ecn.map(from_socket);
+        let ecn = from_socket(recv.ecn);
         let mut answer = Vec::new();
         let endpoint = &mut self.links.endpoint;
         match endpoint.handle(instant, recv.from, None, ecn, bytes, &mut answer) {

@@ -13,6 +13,7 @@
 //! Invariant: a train is never read by `recv`, which would join its datagrams.
 
 use crate::TooLong;
+use dacapo_base::Ecn;
 use dacapo_io::ReadPrediction;
 use dacapo_sys::poll::Interest;
 use dacapo_sys::udp::{Recv, RecvError, Socket};
@@ -89,7 +90,7 @@ impl Channel {
         }
         let recv = self.socket.recv(into)?;
         self.unlooked = 0;
-        if recv.ecn.is_some() {
+        if recv.ecn != Ecn::NotEct {
             self.read_all();
         }
         Ok(recv)

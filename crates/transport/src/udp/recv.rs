@@ -24,9 +24,9 @@ use super::lanes::{Lanes, Place};
 use crate::{
     Incoming, RECV_BYTES_MAX, RECV_PACKETS_MAX, RecvOutcome, TooLong, TrafficClass, TransportStats,
 };
-use dacapo_base::{Address, Ecn, Time};
+use dacapo_base::{Address, Time};
 use dacapo_packet::{Packet, Pool, TRAIN_BYTES_MAX};
-use dacapo_sys::udp::{self, Recv, RecvError};
+use dacapo_sys::udp::{Recv, RecvError};
 use std::collections::VecDeque;
 
 /// The sockets of one lane that may have something to read.
@@ -142,7 +142,7 @@ impl<'a> Reading<'a> {
         let mut packet = self.pool.cut(&mut self.arrival, recv.len, segment);
         packet.set_unit_ends(true, true);
         packet.time = self.now;
-        packet.set_ecn(Ecn::from_bits(recv.ecn.map_or(0, udp::Ecn::bits)));
+        packet.set_ecn(recv.ecn);
         Read::Arrived(Incoming { lane: self.lane, remote: recv.from.into(), packet }, goes_on)
     }
 }
@@ -261,7 +261,7 @@ mod tests {
             len,
             from: ([192, 0, 2, 1], 9).into(),
             segment_size: segment,
-            ecn: None,
+            ecn: dacapo_base::Ecn::NotEct,
             truncated: false,
             overflow_count: None,
         };

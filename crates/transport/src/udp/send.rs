@@ -21,8 +21,7 @@ impl Udp {
         let channel = self.lanes.channel(place).ok_or(SendError::Closed)?;
         let to = if channel.remote.is_some() { None } else { Some(remote) };
         let segment = u16::try_from(segment_len).ok();
-        let ecn = udp::Ecn::from_bits(outgoing.ecn.bits());
-        let send = || channel.socket.send(to, outgoing.bytes, segment, ecn);
+        let send = || channel.socket.send(to, outgoing.bytes, segment, outgoing.ecn);
         let (kept, result) = send_past(|kept| kept != Kept::Other, send);
         match (kept, &result) {
             (None, _) | (_, Err(udp::SendError::MessageTooLarge)) => {}

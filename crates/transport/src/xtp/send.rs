@@ -13,7 +13,7 @@ use super::messages::Kind;
 use super::stream_of::lock;
 use crate::stream::Phase;
 use crate::{Outgoing, RecvOutcome, SendError, Sent};
-use dacapo_base::Address;
+use dacapo_base::{Address, Ecn};
 use dacapo_io::{Departure, SendOutcome};
 use dacapo_sys::udp::{SEGMENTS_MAX, TRAIN_BYTES_MAX};
 use std::net::SocketAddr;
@@ -91,7 +91,7 @@ impl Train {
 
     fn departure(&self, to: SocketAddr) -> Departure {
         let segment_len = u16::try_from(self.segment_len).ok().filter(|_| self.count > 1);
-        Departure { to, segment_len, ecn: None }
+        Departure { to, segment_len, ecn: Ecn::NotEct }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::finding::Finding;
 use dacapo_sys::poll::{Interest, Poller};
+use dacapo_sys::udp::Ecn;
 use dacapo_sys::udp::{Config, RecvError, Socket};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -39,7 +40,7 @@ fn pass(ip: IpAddr) -> io::Result<()> {
     let any = SocketAddr::new(ip, 0);
     let receiver = Socket::bind(any, &Config::default())?;
     let mut sender = Socket::bind(any, &Config::default())?;
-    let sent = sender.send(Some(receiver.local_addr()?), TEXT, None, None);
+    let sent = sender.send(Some(receiver.local_addr()?), TEXT, None, Ecn::NotEct);
     sent.map_err(|error| io::Error::other(error.to_string()))?;
     let mut poller = Poller::new()?;
     poller.add(receiver.as_fd(), 0, Interest::Read)?;

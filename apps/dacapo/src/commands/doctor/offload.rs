@@ -8,6 +8,7 @@ use super::finding::Finding;
 use super::loopback::{ARRIVAL_MAX, refusal};
 use dacapo::text::format_size;
 use dacapo_sys::poll::{Interest, Poller};
+use dacapo_sys::udp::Ecn;
 use dacapo_sys::udp::{Buffers, Config, Socket};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -55,7 +56,7 @@ fn try_train() -> io::Result<Train> {
     let receiver = Socket::bind(LOOPBACK, &Config::default())?;
     let mut sender = Socket::bind(LOOPBACK, &Config::default())?;
     let bytes = [0x5A; TRAIN_LEN];
-    let sent = sender.send(Some(receiver.local_addr()?), &bytes, Some(SEGMENT_LEN), None);
+    let sent = sender.send(Some(receiver.local_addr()?), &bytes, Some(SEGMENT_LEN), Ecn::NotEct);
     let sent = sent.map_err(|error| io::Error::other(error.to_string()))?;
     let mut poller = Poller::new()?;
     poller.add(receiver.as_fd(), 0, Interest::Read)?;

@@ -24,8 +24,8 @@ pub(super) struct FurtherPaths {
     at: BTreeMap<Address, PeerId>,
     /// Peers whose first path is silent and another not, by the address of their control port.
     silent: BTreeMap<Address, PeerId>,
-    /// A peer may have some.
-    pub are_any: bool,
+    /// A peer has had some.
+    pub has_any: bool,
 }
 
 impl FurtherPaths {
@@ -43,7 +43,7 @@ impl FurtherPaths {
         id: PeerId,
         out: &mut Out,
     ) {
-        if !self.are_any || all.get(id).is_none_or(|peer| peer.further.is_empty()) {
+        if !self.has_any || all.get(id).is_none_or(|peer| peer.further.is_empty()) {
             return;
         }
         let settled =
@@ -73,6 +73,9 @@ pub(crate) fn control_way(
     local: Option<ListenerId>,
     remote: Address,
 ) -> (Way, Option<ListenerId>, Address) {
+    if !peers.further.has_any {
+        return (Way::Control, local, remote);
+    }
     let peer = peers.further.silent.get(&remote).and_then(|id| peers.get(*id));
     match peer.and_then(|peer| peer.way_by(peer.further.carrier())) {
         Some((local, remote)) => (Way::Data, local, remote),
@@ -87,6 +90,9 @@ pub(crate) fn control_origin(
     local: ListenerId,
     remote: Address,
 ) -> (ListenerId, Address) {
+    if !peers.further.has_any {
+        return (local, remote);
+    }
     let peer = peers.further.at.get(&remote).and_then(|id| peers.get(*id));
     let is_dialed_itself = || peers.all.iter().any(|(_, peer)| peer.remote == remote);
     match peer.filter(|_| !is_dialed_itself()) {

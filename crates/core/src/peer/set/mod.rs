@@ -343,7 +343,7 @@ impl Peers {
     pub fn open_further(&mut self, cx: &mut PeerCx<'_>, id: PeerId, told: &[Address]) {
         let (now, controllers) = (cx.now, &cx.shared.controllers);
         let made = self.all.with(id, |peer| peer.open_further(now, controllers, told));
-        self.further.are_any = true;
+        self.further.has_any = true;
         for (name, place) in made.into_iter().flatten() {
             self.probed.insert(name, (id, place));
         }

@@ -21,6 +21,7 @@ use dacapo_base::Time;
 use dacapo_lift::{Cx, DropReason, Module, ModuleSpec, Setup, TimerId, Verdict};
 use dacapo_packet::Packet;
 use dacapo_wire::acknowledgement::{Header, Kind, LEN, RANGE_LEN, RANGES_MAX, STATE_LEN, said};
+use saying::Saying;
 use sending::{Again, Sending};
 use std::cell::Cell;
 use std::time::Duration;
@@ -48,17 +49,28 @@ pub(super) trait Receives: Send {
         slot: &mut Packet,
     ) -> Option<Verdict>;
 
-    /// The peer asks what has come.
-    fn answer(&mut self, cx: &mut Cx<'_>, copier: &Copier);
+    /// When it says what has come.
+    fn saying(&self) -> &Saying;
 
-    /// When [`Receives::look`] is to be called.
-    fn due(&self) -> Option<Time>;
-
-    /// That time has come, or not yet.
-    fn look(&mut self, cx: &mut Cx<'_>, copier: &Copier);
+    /// Says what has come, where anything has.
+    fn acknowledge(&mut self, cx: &mut Cx<'_>, copier: &Copier);
 
     /// Gives back what waits.
     fn flush(&mut self, cx: &mut Cx<'_>);
+
+    /// The peer asks what has come.
+    fn answer(&mut self, cx: &mut Cx<'_>, copier: &Copier) {
+        if self.saying().is_pending() {
+            self.acknowledge(cx, copier);
+        }
+    }
+
+    /// It may be time to say it.
+    fn look(&mut self, cx: &mut Cx<'_>, copier: &Copier) {
+        if self.saying().is_due(cx.now()) {
+            self.acknowledge(cx, copier);
+        }
+    }
 }
 
 pub(super) struct Acknowledged<R> {
@@ -196,7 +208,7 @@ impl<R: Receives> Acknowledged<R> {
 
     fn arm(&mut self, cx: &mut Cx<'_>) {
         arm(cx, AGAIN_TIMER, self.sending.due(), &mut self.again_armed);
-        arm(cx, SAY_TIMER, self.receiving.due(), &mut self.say_armed);
+        arm(cx, SAY_TIMER, self.receiving.saying().due(), &mut self.say_armed);
     }
 }
 

@@ -12,7 +12,6 @@ use super::super::acknowledged::saying::Saying;
 use crate::copying::Copier;
 use crate::emitting::tell;
 use crate::window::WINDOW;
-use dacapo_base::Time;
 use dacapo_lift::{Cx, DropReason, Verdict};
 use dacapo_packet::Packet;
 use dacapo_wire::acknowledgement::{Header, Kind, LEN, extend};
@@ -23,16 +22,6 @@ pub(super) struct Receiving {
     saying: Saying,
     /// Something came behind what is expected, and it was said.
     is_told: bool,
-}
-
-impl Receiving {
-    /// Says what is expected, and of the packet that came last: where that is behind it, something
-    /// is missing.
-    fn acknowledge(&mut self, cx: &mut Cx<'_>, copier: &Copier) {
-        let Some(state) = self.saying.say(cx.now()) else { return };
-        let header = Header { number: self.expected as u32, kind: Kind::Acknowledged };
-        tell(cx, copier, header.emit(), &state.emit());
-    }
 }
 
 impl Receives for Receiving {
@@ -77,20 +66,16 @@ impl Receives for Receiving {
         Some(verdict)
     }
 
-    fn answer(&mut self, cx: &mut Cx<'_>, copier: &Copier) {
-        if self.saying.is_pending() {
-            self.acknowledge(cx, copier);
-        }
+    fn saying(&self) -> &Saying {
+        &self.saying
     }
 
-    fn due(&self) -> Option<Time> {
-        self.saying.due()
-    }
-
-    fn look(&mut self, cx: &mut Cx<'_>, copier: &Copier) {
-        if self.saying.is_due(cx.now()) {
-            self.acknowledge(cx, copier);
-        }
+    /// Says what is expected, and of the packet that came last: where that is behind it,
+    /// something is missing.
+    fn acknowledge(&mut self, cx: &mut Cx<'_>, copier: &Copier) {
+        let Some(state) = self.saying.say(cx.now()) else { return };
+        let header = Header { number: self.expected as u32, kind: Kind::Acknowledged };
+        tell(cx, copier, header.emit(), &state.emit());
     }
 
     fn flush(&mut self, _: &mut Cx<'_>) {

@@ -17,7 +17,7 @@ use super::super::acknowledged::saying::Saying;
 use crate::copying::Copier;
 use crate::emitting::tell;
 use crate::window::{Place, WINDOW, Window};
-use dacapo_base::{Ranges, Time};
+use dacapo_base::Ranges;
 use dacapo_lift::{Cx, DropReason, Verdict};
 use dacapo_packet::Packet;
 use dacapo_wire::acknowledgement::{
@@ -124,20 +124,6 @@ impl Receiving {
         Verdict::Held
     }
 
-    fn acknowledge(&mut self, cx: &mut Cx<'_>, copier: &Copier) {
-        let Some(state) = self.saying.say(cx.now()) else { return };
-        self.find_ranges();
-        self.bytes.clear();
-        self.bytes.extend(state.emit());
-        for range in &self.ranges {
-            let count = u16::try_from(range.end - range.start).unwrap_or(u16::MAX);
-            self.bytes.extend(Said { first: range.start as u32, count }.emit());
-        }
-        debug_assert!(self.bytes.len() <= STATE_LEN + RANGES_MAX * RANGE_LEN);
-        let header = Header { number: self.next() as u32, kind: Kind::Acknowledged };
-        tell(cx, copier, header.emit(), &self.bytes);
-    }
-
     /// What has come behind the next number: first that of which something came lately.
     fn find_ranges(&mut self) {
         let (low, high) = (self.next(), self.high);
@@ -197,20 +183,22 @@ impl Receives for Receiving {
         Some(verdict)
     }
 
-    fn answer(&mut self, cx: &mut Cx<'_>, copier: &Copier) {
-        if self.saying.is_pending() {
-            self.acknowledge(cx, copier);
-        }
+    fn saying(&self) -> &Saying {
+        &self.saying
     }
 
-    fn due(&self) -> Option<Time> {
-        self.saying.due()
-    }
-
-    fn look(&mut self, cx: &mut Cx<'_>, copier: &Copier) {
-        if self.saying.is_due(cx.now()) {
-            self.acknowledge(cx, copier);
+    fn acknowledge(&mut self, cx: &mut Cx<'_>, copier: &Copier) {
+        let Some(state) = self.saying.say(cx.now()) else { return };
+        self.find_ranges();
+        self.bytes.clear();
+        self.bytes.extend(state.emit());
+        for range in &self.ranges {
+            let count = u16::try_from(range.end - range.start).unwrap_or(u16::MAX);
+            self.bytes.extend(Said { first: range.start as u32, count }.emit());
         }
+        debug_assert!(self.bytes.len() <= STATE_LEN + RANGES_MAX * RANGE_LEN);
+        let header = Header { number: self.next() as u32, kind: Kind::Acknowledged };
+        tell(cx, copier, header.emit(), &self.bytes);
     }
 
     /// Gives up what waits, and tells what it waited for.
