@@ -10,14 +10,15 @@
 //!   service below -> profile -> service above     (random pairs, one better than the other)
 //! ```
 //!
-//! In the submodules: what a profile must keep (`monotone`), what is sent besides what was given
-//! (`sending`), parameters that change while a flow runs (`parameters`), trains on their way up
-//! (`trains`), the two ends (`end`).
+//! In the submodules: what a profile must keep (`monotone`), a spec that can be shown (`shown`),
+//! what is sent besides what was given (`sending`), parameters that change while a flow runs
+//! (`parameters`), trains on their way up (`trains`), the two ends (`end`).
 
 mod end;
 mod monotone;
 mod parameters;
 mod sending;
+mod shown;
 mod trains;
 
 pub use end::{Bounds, End};
@@ -55,6 +56,7 @@ const SETTLE: Duration = Duration::from_secs(30);
 /// When the module breaks a rule; the text names the rule and the seed.
 pub fn suite(subject: &Subject) {
     a_better_service_below_is_never_worse_above(subject.entry.spec);
+    shown::a_spec_is_shown_in_bounded_text(subject.entry.spec);
     for seed in 0..8 {
         perfect_wire_gives_back_every_unit(subject, seed);
         batches_and_trains_change_nothing(subject, seed);

@@ -17,7 +17,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     id: 0x0014,
     mechanism: "a credit of units (limits as in RFC 9000, section 4)",
     summary: "who sends waits for who reads, by units: none is sent that has no room",
-    profile: &Limits { counted: Counted::Units, spec: &SPEC },
+    profile: &Limits(Counted::Units),
     params: &[ParamSpec {
         name: "units",
         unit: ParamUnit::Count,

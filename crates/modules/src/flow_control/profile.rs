@@ -6,6 +6,7 @@
 //! ```
 
 use super::counted::Counted;
+use super::{credit, window};
 use crate::arithmetic::{ratio, unit_bytes};
 use dacapo_lift::{Cost, Figures, ModuleSpec, Params, Profile, Service, Setting};
 
@@ -13,9 +14,17 @@ use dacapo_lift::{Cost, Figures, ModuleSpec, Params, Profile, Service, Setting};
 const COST: Cost = Cost { train_ps: 10_000, packet_ps: 2_600, byte_ps: 0, wire_milli: 0 };
 
 #[derive(Debug)]
-pub(super) struct Limits {
-    pub counted: Counted,
-    pub spec: &'static ModuleSpec,
+pub(super) struct Limits(pub Counted);
+
+impl Limits {
+    /// The spec that this is the profile of: looked up, for a value that held it would show itself
+    /// without end.
+    fn spec(&self) -> &'static ModuleSpec {
+        match self.0 {
+            Counted::Bytes => &window::SPEC,
+            Counted::Units => &credit::SPEC,
+        }
+    }
 }
 
 impl Profile for Limits {
@@ -27,8 +36,8 @@ impl Profile for Limits {
     /// How slow a reader is nobody knows, so it changes nothing else. Room is told again when a
     /// quarter of it is taken, so three quarters are there for a round trip.
     fn figures(&self, params: &Params, setting: &Setting, below: &Service) -> Figures {
-        let room = self.spec.value_of(params.values(), 0);
-        let bytes = match self.counted {
+        let room = self.spec().value_of(params.values(), 0);
+        let bytes = match self.0 {
             Counted::Bytes => room,
             Counted::Units => room.saturating_mul(unit_bytes(&setting.units)),
         };
@@ -47,7 +56,6 @@ impl Profile for Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flow_control::{credit, window};
     use crate::testing::{internet, service};
 
     #[test]

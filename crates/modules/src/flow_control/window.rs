@@ -33,7 +33,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     takes: &[],
     beneath: &[],
     notes: &["times_waited"],
-    profile: &Limits { counted: Counted::Bytes, spec: &SPEC },
+    profile: &Limits(Counted::Bytes),
     params: &[ParamSpec {
         name: "bytes",
         unit: ParamUnit::Bytes,

@@ -122,7 +122,7 @@ fn may_be_missing(kind: MessageKind, tag: u16) -> bool {
 
 fn is_list(kind: MessageKind, tag: u16) -> bool {
     use MessageKind as K;
-    matches!((kind, tag), (_, 14 | 27) | (K::Listing, 13) | (K::Join, 31 | 40 | 45))
+    matches!((kind, tag), (_, 14 | 27 | 56) | (K::Listing, 13) | (K::Join, 31 | 40 | 45))
 }
 
 #[test]
