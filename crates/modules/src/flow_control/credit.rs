@@ -1,7 +1,7 @@
 //! Module `credit`: no more units are sent than the receiving application has room for.
 //!
 //! The same as `window`, counted in units: for a reader that has so many places, or units of which
-//! a window of bytes would hold too many. How it works: [`super::controlled`].
+//! a window of bytes would hold too many. How it works: `controlled.rs`.
 
 use super::Controlled;
 use super::counted::Counted;

@@ -6,7 +6,7 @@
 //!                                   <-- granted --     |-- taken --|unread|--- room ---|
 //! ```
 //!
-//! One mechanism, which counts bytes (`window`) or units (`credit`): [`Controlled`] is both.
+//! One mechanism, which counts bytes (`window`) or units (`credit`): `Controlled` is both.
 
 pub mod credit;
 pub mod window;

@@ -1,7 +1,7 @@
 //! Module `window`: no more bytes are sent than the receiving application has room for.
 //!
 //! RFC 9000, section 4, of one stream: limits are absolute and only grow. How it works:
-//! [`super::controlled`]. A unit that has begun goes to its end, so one that is longer than the
+//! `controlled.rs`. A unit that has begun goes to its end, so one that is longer than the
 //! window goes alone.
 
 use super::Controlled;

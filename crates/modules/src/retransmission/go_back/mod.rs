@@ -11,7 +11,7 @@
 //! number that is expected, and one is sent at once when something comes behind that (FASTNAK). The
 //! sender goes back to it when the packet that came had left after it: what was under way before it
 //! went back is no reason to do so again (RFC 8985). For the rest it is `arq-sr`, with the same
-//! header, of which it says no ranges: [`super::acknowledged`].
+//! header, of which it says no ranges: `acknowledged`.
 //!
 //! Invariants: what is taken goes up at the peer, once and in order, as long as there is a way; at
 //! most 8,192 packets and about 8 MiB are kept at the sender, and none at the receiver.
