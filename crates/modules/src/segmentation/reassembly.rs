@@ -11,21 +11,31 @@
 //!   a partial unit    pieces |0 1 2 3|4 5|   next = 6   ahead {8, 9}
 //! ```
 //!
-//! Invariants: at most `UNITS_MAX` units in the window; at most `unit_len_max` bytes per unit; a
-//! unit is passed up at most once; nothing is allocated for what comes in order, once as many units
-//! have been in work as are now.
+//! A unit of which nothing has come costs its place alone, so the window is as long as what is sent
+//! again may be late; the units of which a part waits are fewer.
+//!
+//! Invariants: at most `UNITS_MAX` units in the window, of which `PARTIAL_MAX` are in work: beyond
+//! that the oldest is given up; at most `unit_len_max` bytes per unit; a unit is passed up at most
+//! once; nothing is allocated for what comes in order, once as many units have been in work as are
+//! now.
 
 use dacapo_base::Time;
 use dacapo_packet::{Packet, Pool};
 use std::collections::{BTreeMap, VecDeque};
 
 /// How many units may lie between the oldest unfinished and the newest.
-pub(crate) const UNITS_MAX: usize = 256;
+const UNITS_MAX: usize = 2_048;
+
+/// Of how many of them parts may wait for the rest.
+const PARTIAL_MAX: usize = 256;
+
+/// How many finished units are remembered, so that a repeated segment is told from a late one.
+const REMEMBERED: usize = 128;
 
 /// How far ahead of the newest unit a number may be before it is taken for junk.
 const AHEAD_MAX: i16 = 16_384;
 
-/// How many empty lists of pieces are kept for later units.
+/// How many units that are over are kept for the memory of later ones.
 const SPARE_MAX: usize = 16;
 
 /// Segments of one unit that follow each other, in one packet.
@@ -61,7 +71,9 @@ pub(crate) enum Outcome {
 
 #[derive(Debug)]
 enum State {
-    Partial(Partial),
+    /// Nothing of it has come.
+    Missing,
+    Partial(Box<Partial>),
     Finished,
     GivenUp,
 }
@@ -90,7 +102,10 @@ pub(crate) struct Reassembly {
     taken: Vec<Packet>,
     /// Pieces of units that fell out of the window.
     given_up: Vec<Packet>,
-    spare: Vec<Vec<Packet>>,
+    #[expect(clippy::vec_box, reason = "a box comes from the window, and goes there again")]
+    spare: Vec<Box<Partial>>,
+    /// How many units are partial.
+    partial: usize,
     joining: Option<Joining>,
 }
 
@@ -111,6 +126,7 @@ impl Reassembly {
             taken: Vec::new(),
             given_up: Vec::new(),
             spare: Vec::new(),
+            partial: 0,
             joining: None,
         }
     }
@@ -134,11 +150,8 @@ impl Reassembly {
             return;
         }
         self.joining = Some(Joining::At(unit));
-        for state in self.units.drain(..) {
-            if let State::Partial(partial) = state {
-                let list = partial.empty_into(&mut self.given_up);
-                keep_spare(&mut self.spare, list);
-            }
+        while let Some(state) = self.units.pop_front() {
+            self.let_go(state);
         }
         // A turn of the numbers lies below it, so that what comes late has a number too.
         self.floor = (1 << 16) + u64::from(unit);
@@ -163,8 +176,8 @@ impl Reassembly {
         match self.number(unit).map(|number| number.checked_sub(self.floor)) {
             Some(Some(place)) => match self.units.get(place as usize) {
                 Some(State::Partial(partial)) => partial.next == index && partial.ahead.is_empty(),
-                Some(_) => false,
-                None => index == 0,
+                Some(State::Finished | State::GivenUp) => false,
+                Some(State::Missing) | None => index == 0,
             },
             _ => false,
         }
@@ -197,16 +210,13 @@ impl Reassembly {
         }
         self.make_room(unit);
         let place = (unit - self.floor) as usize;
+        if matches!(self.units[place], State::Missing) {
+            self.begin(place);
+        }
         let outcome = match &mut self.units[place] {
             State::Finished => Outcome::Repeated(piece.packet),
-            State::GivenUp => Outcome::Late(piece.packet),
-            State::Partial(partial) => {
-                let is_first = partial.pieces.is_empty() && partial.pieces.capacity() == 0;
-                if is_first && let Some(spare) = self.spare.pop() {
-                    partial.pieces = spare;
-                }
-                partial.insert(pool, piece, self.unit_len_max)
-            }
+            State::Missing | State::GivenUp => Outcome::Late(piece.packet),
+            State::Partial(partial) => partial.insert(pool, piece, self.unit_len_max),
         };
         let end = match outcome {
             Outcome::Whole => State::Finished,
@@ -226,11 +236,38 @@ impl Reassembly {
         is_next && is_single && piece.packet.payload_len() <= self.unit_len_max
     }
 
+    /// The first of a unit comes: where as many are in work as may be, the oldest is given up.
+    fn begin(&mut self, place: usize) {
+        if self.partial == PARTIAL_MAX {
+            let oldest = self.units.iter_mut().find(|state| matches!(state, State::Partial(_)));
+            let state = oldest.map(|state| std::mem::replace(state, State::GivenUp));
+            state.into_iter().for_each(|state| self.let_go(state));
+        }
+        self.partial += 1;
+        self.units[place] = State::Partial(self.spare.pop().unwrap_or_default());
+    }
+
     /// Takes the pieces of a unit out, which is then finished or given up.
     fn take(&mut self, place: usize, end: State) {
-        if let State::Partial(partial) = std::mem::replace(&mut self.units[place], end) {
-            let list = partial.empty_into(&mut self.taken);
-            keep_spare(&mut self.spare, list);
+        if let State::Partial(mut partial) = std::mem::replace(&mut self.units[place], end) {
+            partial.empty_into(&mut self.taken);
+            self.keep_spare(partial);
+        }
+    }
+
+    /// What has come of a unit is given up.
+    fn let_go(&mut self, state: State) {
+        if let State::Partial(mut partial) = state {
+            partial.empty_into(&mut self.given_up);
+            self.keep_spare(partial);
+        }
+    }
+
+    /// A unit is partial no longer; its memory is used again.
+    fn keep_spare(&mut self, partial: Box<Partial>) {
+        self.partial -= 1;
+        if self.spare.len() < SPARE_MAX {
+            self.spare.push(partial);
         }
     }
 
@@ -240,25 +277,20 @@ impl Reassembly {
             match self.units.pop_front() {
                 Some(state) => {
                     self.floor += 1;
-                    if let State::Partial(partial) = state {
-                        let list = partial.empty_into(&mut self.given_up);
-                        keep_spare(&mut self.spare, list);
-                    }
+                    self.let_go(state);
                 }
                 // Nothing lies between: go there at once.
                 None => self.floor = oldest,
             }
         }
         while self.floor + self.units.len() as u64 <= unit {
-            self.units.push_back(State::Partial(Partial::default()));
+            self.units.push_back(State::Missing);
         }
     }
 
     fn raise_floor(&mut self) {
         while let Some(State::Finished | State::GivenUp) = self.units.front() {
-            if self.units.len() <= UNITS_MAX / 2 {
-                // Keep the memory of the last units, so that a repeated segment is told from a late
-                // one.
+            if self.units.len() <= REMEMBERED {
                 break;
             }
             self.units.pop_front();
@@ -269,7 +301,7 @@ impl Reassembly {
     /// When the unit that has waited longest got its last segment.
     pub fn oldest(&self) -> Option<Time> {
         let waiting = self.units.iter().filter_map(|state| match state {
-            State::Partial(partial) if partial.came > 0 => Some(partial.newest),
+            State::Partial(partial) => Some(partial.newest),
             _ => None,
         });
         waiting.min()
@@ -278,23 +310,15 @@ impl Reassembly {
     /// Gives up every unit whose last segment came before `before`; their pieces come out of
     /// [`Reassembly::poll_given_up`].
     pub fn give_up(&mut self, before: Time) {
-        for state in &mut self.units {
-            if let State::Partial(partial) = state
-                && partial.came > 0
+        for place in 0..self.units.len() {
+            if let State::Partial(partial) = &self.units[place]
                 && partial.newest <= before
             {
-                let list = std::mem::take(partial).empty_into(&mut self.given_up);
-                keep_spare(&mut self.spare, list);
-                *state = State::GivenUp;
+                let state = std::mem::replace(&mut self.units[place], State::GivenUp);
+                self.let_go(state);
             }
         }
         self.raise_floor();
-    }
-}
-
-fn keep_spare(spare: &mut Vec<Vec<Packet>>, list: Vec<Packet>) {
-    if list.capacity() > 0 && spare.len() < SPARE_MAX {
-        spare.push(list);
     }
 }
 
@@ -345,10 +369,11 @@ impl Partial {
         self.pieces.push(packet);
     }
 
-    /// Moves everything into a list; the emptied list of pieces.
-    fn empty_into(mut self, list: &mut Vec<Packet>) -> Vec<Packet> {
-        list.append(&mut self.pieces);
-        list.extend(self.ahead.into_values());
-        self.pieces
+    /// Moves everything into a list, and is as new.
+    fn empty_into(&mut self, list: &mut Vec<Packet>) {
+        let mut pieces = std::mem::take(&mut self.pieces);
+        list.append(&mut pieces);
+        list.extend(std::mem::take(&mut self.ahead).into_values());
+        *self = Self { pieces, ..Self::default() };
     }
 }

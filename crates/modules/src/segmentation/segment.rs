@@ -10,8 +10,9 @@
 //!   up     seg 1, seg 0, seg 2  ->  chain seg 0 > seg 1 > seg 2
 //! ```
 //!
-//! Invariants: a unit goes up whole or not at all, and at most once; at most 256 units are in work;
-//! bytes of one unit are at most `unit_len_max` of the flow and what the modules above add to it.
+//! Invariants: a unit goes up whole or not at all, and at most once; at most 256 units are in work,
+//! and 2,048 lie between the oldest that is missing and the newest; bytes of one unit are at most
+//! `unit_len_max` of the flow and what the modules above add to it.
 
 use super::profile::UnitsOfPackets;
 use super::reassembly::{Outcome, Piece, Reassembly};
