@@ -30,12 +30,17 @@ const REACTOR_MASK: u32 = 0xF;
 /// What a label names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// The session.
+    /// The session; or the fan-out.
     pub session: u64,
     /// The flow's place in the session.
     pub flow: usize,
     /// The epoch.
     pub epoch: u64,
+}
+
+impl Target {
+    /// The place of a flow that is sent once for several: the session is the fan-out.
+    pub(crate) const FAN_OUT: usize = usize::MAX;
 }
 
 #[derive(Clone, Copy, Debug)]

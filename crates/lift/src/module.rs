@@ -174,6 +174,10 @@ pub trait Module: Send {
     /// whenever it is known better.
     fn handle_clock(&mut self, _offset: ClockOffset) {}
 
+    /// Of which of several receivers is what comes up from now on: a number that each has for as
+    /// long as it takes part, and no other after it. Never said where there is one.
+    fn handle_receiver(&mut self, _receiver: u32) {}
+
     /// Sends what can still be sent: no unit will follow in this epoch.
     fn drain(&mut self, _cx: &mut Cx<'_>) {}
 

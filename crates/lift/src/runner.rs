@@ -204,6 +204,14 @@ impl Runner {
         }
     }
 
+    /// Of which of several receivers is what comes from the network from now on.
+    pub fn handle_receiver(&mut self, receiver: u32) {
+        for Stage { module, spec, .. } in &mut self.stages {
+            guarded(|| module.handle_receiver(receiver))
+                .unwrap_or_else(|said| self.guard.note(spec.name, &said));
+        }
+    }
+
     /// Takes a packet from the application. It goes out through [`Runner::take_down`] after
     /// [`Runner::run`]. Feed only while [`Runner::credit`] is not 0.
     pub fn feed(&mut self, around: &mut Context<'_>, packet: Packet) {

@@ -65,6 +65,9 @@ pub enum Property {
     CongestionControl,
     /// What the receiver's modules send comes to the sender's.
     WayBack,
+    /// What the modules of each of several receivers send comes to the sender's, which are told
+    /// whose it is.
+    Answers,
     /// What comes later than its deadline is not handed over.
     Timely,
     /// A unit arrives that no newer one replaces.
@@ -73,7 +76,7 @@ pub enum Property {
 
 impl Property {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Boundaries,
         Self::Order,
         Self::NoDuplicates,
@@ -85,6 +88,7 @@ impl Property {
         Self::SourceAuthenticity,
         Self::CongestionControl,
         Self::WayBack,
+        Self::Answers,
         Self::Timely,
         Self::Newest,
     ];
@@ -104,6 +108,7 @@ impl fmt::Display for Property {
             Self::SourceAuthenticity => "authenticity of the source",
             Self::CongestionControl => "congestion control",
             Self::WayBack => "a way back",
+            Self::Answers => "a way back from several",
             Self::Timely => "nothing late",
             Self::Newest => "the newest unit",
         })

@@ -10,8 +10,10 @@ use super::router::Router;
 use crate::effect::{Effect, Out};
 use crate::error::{Code, Error};
 use crate::events::CoreEvent;
+use crate::fanout::FanOut;
 use crate::flow::FlowOut;
-use crate::ids::{SessionId, StreamId};
+use crate::ids::{FanOutId, Place, SessionId, StreamId};
+use crate::labels::Target;
 use crate::network::{ChannelEvent, NetworkEvent};
 use crate::peer::{self, Peer};
 use crate::session::{Flow, Session};
@@ -177,6 +179,9 @@ impl Router {
             self.counters.malformed += 1;
             return shared.pool.free(packet);
         }
+        if target.flow == Target::FAN_OUT {
+            return self.handle_answer(now, remote, FanOutId(target.session), packet);
+        }
         let (id, index) = (SessionId(target.session), target.flow);
         let (mut told, mut come) = (FlowOut::default(), Some(packet));
         let (peers, is_own) = (&mut self.peers, own.is_some());
@@ -201,6 +206,27 @@ impl Router {
         if !told.is_empty() {
             self.apply_told(now, id, index, told);
         }
+    }
+
+    /// Who takes part in a flow that is sent for several has sent a packet to its modules; what
+    /// comes from anybody else is nobody's.
+    fn handle_answer(&mut self, now: Time, remote: Address, id: FanOutId, packet: Packet) {
+        let is_from = |place: &Place| {
+            let session = self.sessions.get(place.0);
+            let peer = session.and_then(|session| self.peers.get(session.peer()));
+            peer.is_some_and(|it| it.remote() == remote || it.data().remote() == Some(remote))
+        };
+        let members = self.fan_outs.get(id).into_iter().flat_map(FanOut::members);
+        let Some(place) = members.into_iter().find(is_from) else {
+            self.counters.unknown_label += 1;
+            return self.shared.pool.free(packet);
+        };
+        let mut out = Out::default();
+        let (cx, mut packet) = (&mut self.shared.flow(now), Some(packet));
+        self.fan_outs.with(id, &mut out, |it, told| {
+            packet.take().into_iter().for_each(|packet| it.handle_answer(cx, place, packet, told));
+        });
+        self.route(now, out);
     }
 
     /// Does what a flow tells; what was seen of the path goes there at once.

@@ -20,7 +20,8 @@
 //!
 //! Invariants: a fan-out has members and is gone with the last; no member holds up another: who is
 //! slow loses, who pauses or is silent does not stop the source while another runs; the label is
-//! the sender's and the same for all; a graph is not changed, and nothing comes back to it; it is
+//! the sender's and the same for all; a graph is not changed; its modules are told of whom what
+//! comes back is, and those who send nothing to it take nothing from it; it is
 //! sent from an origin at which nobody takes part any more no longer, unless that is the last.
 
 mod member;
@@ -56,6 +57,8 @@ pub(crate) struct Part {
 }
 
 struct Member {
+    /// What its answers are told apart by.
+    number: u32,
     /// The longest datagrams that its path takes.
     datagram_len_max: usize,
     part: Part,
@@ -70,6 +73,8 @@ pub(crate) struct FanOut {
     rank: Rank,
     sender: Box<Sender>,
     members: BTreeMap<Place, Member>,
+    /// How many have taken part so far.
+    entered: u32,
     /// From where it is sent to the group.
     origins: Vec<ListenerId>,
 }
@@ -77,9 +82,9 @@ pub(crate) struct FanOut {
 impl FanOut {
     /// One that nobody takes part in yet.
     pub fn new(name: String, offer: FlowOffer, label: u32, sender: Sender) -> Self {
-        let (members, origins) = (BTreeMap::new(), Vec::new());
+        let (members, entered, origins) = (BTreeMap::new(), 0, Vec::new());
         let (rank, sender) = (Rank::of(&offer), Box::new(sender));
-        Self { name, offer, label, rank, sender, members, origins }
+        Self { name, offer, label, rank, sender, members, entered, origins }
     }
 
     /// Whether who is offered this may take part.
@@ -128,7 +133,9 @@ impl FanOut {
     /// Somebody is to take part.
     pub fn enter(&mut self, place: Place) {
         let part = Part { is_running: false, is_sent_to: false, origin: None };
-        self.members.insert(place, Member { datagram_len_max: usize::MAX, part });
+        self.entered = self.entered.wrapping_add(1);
+        let number = self.entered;
+        self.members.insert(place, Member { number, datagram_len_max: usize::MAX, part });
     }
 
     /// The path to a member takes datagrams of this length: units are cut for the shortest.
@@ -197,6 +204,26 @@ impl FanOut {
             return Err(Error::new(Code::Refused, text));
         }
         self.sender.command(now, payload)
+    }
+
+    /// The modules of one who takes part have sent a packet to those of the sender.
+    pub fn handle_answer(
+        &mut self,
+        cx: &mut Context<'_>,
+        place: Place,
+        packet: Packet,
+        out: &mut FlowOut,
+    ) {
+        // Who was told END may lack some of what was before.
+        let Some(member) = self.members.get(&place) else { return cx.pool.free(packet) };
+        let (number, epoch) = (member.number, self.sender.current().number);
+        // There is one epoch: the graph is not changed.
+        self.sender.with_epoch(cx, epoch, out, |runner, cx| {
+            runner.handle_receiver(number);
+            runner.handle_up(cx, packet);
+            runner.run(cx);
+            runner.take_up().drain().for_each(|packet| cx.pool.free(packet));
+        });
     }
 
     /// Its modules have nobody to talk to: those who get it are several. It ends when one of them

@@ -58,8 +58,7 @@ impl FanOuts {
         let (len, unit_len_max) = (usize::from(offer.datagram_len), offer.unit_len_max as usize);
         let built = shared.graphs.build(&offer.graph, len, unit_len_max)?;
         let id = FanOutId(shared.fresh_id());
-        // It is taken, and names nothing here: nothing comes back to who sends to a group.
-        let target = Target { session: id.0, flow: usize::MAX, epoch: 0 };
+        let target = Target { session: id.0, flow: Target::FAN_OUT, epoch: 0 };
         let label = shared.allot(now, target, NOBODY);
         let too_many = || Error::new(Code::TooMany, "labels, for flows to groups or in all");
         let label = label.ok_or_else(too_many)?;

@@ -177,6 +177,8 @@ impl Flow {
         }
         if let FlowEnd::Receiver(receiver) = &mut self.end {
             receiver.join_at(base);
+            // What its modules send goes to the sender alone, who knows it by the same label.
+            receiver.set_label_tx(label);
         }
         let target = Target { session: self.place.0.0, flow: self.place.1, epoch: 0 };
         let Some(source) = cx.peer.map(Peer::remote) else { return Ok(true) };

@@ -34,13 +34,13 @@ pub static SPEC: TransportSpec = TransportSpec {
 };
 
 /// The same to a group of receivers: one datagram for all of them. To each it is what the network
-/// is on the way there; what their modules say goes nowhere.
+/// is on the way there; what their modules say comes to the sender alone.
 pub static GROUP_SPEC: TransportSpec = TransportSpec {
     name: "udp-multicast",
     id: 6,
     summary: "datagrams to a group: each goes out once, for all who take part",
     scheme: IP,
-    properties: &[Property::Boundaries],
+    properties: &[Property::Boundaries, Property::Answers],
     datagram_len: SPEC.datagram_len,
     any_path: SPEC.any_path,
     lanes: SPEC.lanes,
