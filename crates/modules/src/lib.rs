@@ -13,6 +13,7 @@
 //!                   arq-sr    what is not acknowledged is sent again until it is
 //!                   arq-gbn   the same, where the receiver keeps nothing
 //!                   latest    the same of the newest unit, and of no other
+//!                   nak-group receivers of a group ask, and parities help all of them
 //!   redundancy/    repeat     every packet again, against losses
 //!   parity/        fec-rs     a few packets more for every block, from which lost ones follow
 //!                   fec-rlc    the same of those that were sent last, over and over
@@ -43,6 +44,7 @@ pub mod timeliness;
 
 mod arithmetic;
 mod beginning;
+mod blocks;
 mod control;
 mod copying;
 mod emitting;
@@ -69,6 +71,7 @@ pub fn entries() -> Vec<Entry> {
         retransmission::selective::ENTRY,
         retransmission::latest::ENTRY,
         retransmission::go_back::ENTRY,
+        retransmission::group::ENTRY,
         integrity::checksum::ENTRY,
         integrity::xxh3::ENTRY,
         integrity::sum16::ENTRY,

@@ -31,6 +31,7 @@ pub mod compression;
 pub mod data;
 pub mod flow_control;
 pub mod graph;
+pub mod group_repair;
 pub mod hub;
 pub mod limits;
 pub mod media;

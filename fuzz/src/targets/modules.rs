@@ -9,7 +9,7 @@ use dacapo_packet::Layout;
 use std::time::Duration;
 
 /// The graphs that are tried, from the application down.
-pub(super) const GRAPHS: [&[&str]; 40] = [
+pub(super) const GRAPHS: [&[&str]; 42] = [
     &[],
     &["segment"],
     &["sequence"],
@@ -50,6 +50,8 @@ pub(super) const GRAPHS: [&[&str]; 40] = [
     &["window", "segment", "arq-sr"],
     &["arq-gbn"],
     &["segment", "arq-gbn", "checksum"],
+    &["nak-group"],
+    &["segment", "nak-group", "checksum"],
 ];
 
 /// Behind the name of a module that is to hand packets over in order.

@@ -5,19 +5,13 @@ pub mod rlc;
 pub mod rs;
 pub mod xor;
 
-mod block;
 mod chain;
-mod code;
-mod leaving;
 mod profile;
 mod proposing;
-mod receiving;
 mod report;
 mod sending;
 mod sliding;
-mod solving;
 mod strength;
-mod sums;
 mod turns;
 
 use dacapo_lift::{ModuleSpec, Profile, Property};

@@ -17,7 +17,7 @@
     clippy::arithmetic_side_effects
 )]
 
-use super::strength::Seen;
+use crate::blocks::seen::Seen;
 use dacapo_base::Time;
 use dacapo_lift::Cx;
 use dacapo_wire::Malformed;

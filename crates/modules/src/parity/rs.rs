@@ -15,27 +15,29 @@
 //! blocks get as few parities as that takes (`strength.rs`).
 //!
 //! Source: RFC 5510 (Reed-Solomon forward error correction), with a matrix of its own kind
-//! (`code.rs` says which and why) and a header of its own (`dacapo_wire::parity`).
+//! (`blocks/code.rs` says which and why) and a header of its own (`dacapo_wire::parity`).
 //!
 //! Invariants: a source is never held, delayed or given up for its block; at most 64 blocks and
 //! 4 MiB are kept, each at most [`HOLD`] longer than its last parity
 //! should take; at most 1,024 trains of parities wait.
 
-use super::receiving::{Place, Receiving};
 pub use super::report::CONTROL_REPORT;
 use super::report::{Reports, parse};
 use super::sending::{Sending, Size};
-use super::strength::{Aim, Seen, Strength};
+use super::strength::{Aim, Strength};
+pub use crate::blocks::recovering::NOTE_COMPUTED;
+use crate::blocks::recovering::{Recovering, run_of};
+use crate::blocks::seen::Seen;
 use crate::control::parameter;
 use crate::parity::profile::Blocks;
-use crate::runs::{consecutive, down_or_drop, in_parts, in_runs};
+use crate::runs::{down_or_drop, in_runs};
 use dacapo_base::Time;
 use dacapo_lift::{
     ControlError, Cx, DropReason, Entry, Module, ModuleSpec, ParamSpec, ParamUnit, Params, Setup,
     TimerId, Verdict,
 };
 use dacapo_packet::Packet;
-use dacapo_wire::parity::{Header, LEN};
+use dacapo_wire::parity::LEN;
 use std::time::Duration;
 
 /// The static facts.
@@ -112,9 +114,6 @@ pub const CONTROL_SET_LEFT: u8 = 4;
 /// How long a receiver waits for what is missing of a block, once its last parity should be there.
 pub const HOLD: Duration = Duration::from_millis(500);
 
-/// The code of the note that says how many packets were computed.
-pub const NOTE_COMPUTED: u16 = 1;
-
 /// The code of the note of a sender that says how many parities blocks get now.
 pub const NOTE_PARITIES: u16 = 2;
 
@@ -137,8 +136,7 @@ fn build(params: &Params, setup: &Setup) -> Box<dyn Module> {
         filled: 0,
         reports: Reports::default(),
         sending: Sending::new(setup),
-        receiving: Receiving::default(),
-        computed: 0,
+        recovering: Recovering::default(),
         is_holding: false,
     })
 }
@@ -156,9 +154,7 @@ struct ReedSolomon {
     filled: u8,
     reports: Reports,
     sending: Sending,
-    receiving: Receiving,
-    /// How many packets were computed.
-    computed: i64,
+    recovering: Recovering,
     /// The timer for blocks that came in part is armed.
     is_holding: bool,
 }
@@ -193,12 +189,15 @@ impl Module for ReedSolomon {
     }
 
     fn up(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
-        in_runs(cx, slot, run_of, |cx, run| self.up_run(cx, run))
+        let verdict = in_runs(cx, slot, run_of, |cx, run| self.recovering.up_run(cx, run));
+        self.report(cx);
+        self.arm_hold(cx);
+        verdict
     }
 
     fn timeout(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
         if timer == HOLD_TIMER {
-            self.receiving.give_up(cx.pool, cx.now() - self.hold());
+            self.recovering.receiving.give_up(cx.pool, cx.now() - self.hold());
             self.report(cx);
             self.is_holding = false;
             return self.arm_hold(cx);
@@ -230,7 +229,7 @@ impl Module for ReedSolomon {
     }
 
     fn answered(&mut self, _: &mut Cx<'_>, answer: Result<&[u8], &str>) {
-        self.reports.answered(answer.is_ok(), self.receiving.seen());
+        self.reports.answered(answer.is_ok(), self.recovering.receiving.seen());
     }
 
     /// The last parity of a block comes that much behind its first source: a span for the sources,
@@ -240,7 +239,7 @@ impl Module for ReedSolomon {
     }
 
     fn join(&mut self) {
-        self.receiving.join();
+        self.recovering.receiving.join();
     }
 
     /// Ends the block, with the sources that it has, and sends all that waits.
@@ -253,87 +252,17 @@ impl Module for ReedSolomon {
     fn flush(&mut self, cx: &mut Cx<'_>) {
         self.sending.forget();
         self.sending.leaving().flush(cx);
-        self.receiving.forget(cx.pool);
+        self.recovering.receiving.forget(cx.pool);
         self.arm_send(cx);
         self.arm_span(cx, false);
         self.arm_hold(cx);
     }
 }
 
-/// How many sources of one block, which follow each other, a packet begins with; 1 for everything
-/// else.
-fn run_of(cx: &Cx<'_>, packet: &Packet) -> usize {
-    consecutive(cx, packet, |bytes| {
-        let header = Header::parse(bytes).ok().filter(|header| !header.is_parity())?;
-        Some((header.index.into(), (header.block, header.sources)))
-    })
-}
-
 impl ReedSolomon {
     fn end_block(&mut self, cx: &mut Cx<'_>) {
         self.sending.end(cx, self.span);
         self.filled = self.filled.max(self.sending.filled().unwrap_or(0));
-    }
-
-    /// Takes a run that fills its slot.
-    fn up_run(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
-        let Ok(header) = Header::parse(cx.pool.segment(slot, 0)) else {
-            return Verdict::Drop(DropReason::Malformed);
-        };
-        let number = match self.receiving.place(cx.pool, &header) {
-            Place::In(number) => number,
-            Place::Late => return Verdict::Drop(DropReason::Stale),
-            Place::Beyond => return Verdict::Drop(DropReason::Overflow),
-        };
-        if header.is_parity() {
-            return self.take_parity(cx, number, &header, slot);
-        }
-        let count = slot.segment_count();
-        if count > 1 && !self.receiving.takes_run(number, header.index, count) {
-            return in_parts(cx, slot, |_, _| 1, |cx, part| self.up_run(cx, part));
-        }
-        if self.receiving.has(number, header.index) {
-            return Verdict::Drop(DropReason::Duplicate);
-        }
-        self.receiving.add_sources(cx, number, &header, slot);
-        self.compute(cx, number);
-        self.arm_hold(cx);
-        match cx.pool.pull_head(slot, LEN) {
-            Ok(()) => Verdict::Forward,
-            Err(_) => Verdict::Drop(DropReason::Malformed),
-        }
-    }
-
-    fn take_parity(
-        &mut self,
-        cx: &mut Cx<'_>,
-        number: u64,
-        header: &Header,
-        slot: &mut Packet,
-    ) -> Verdict {
-        let rest = self.receiving.add_parity(cx, number, header, slot.take());
-        rest.into_iter().for_each(|parity| cx.pool.free(parity));
-        self.compute(cx, number);
-        self.arm_hold(cx);
-        Verdict::Held
-    }
-
-    /// Sends what can be computed of a block upwards.
-    fn compute(&mut self, cx: &mut Cx<'_>, number: u64) {
-        let before = self.computed;
-        let computed = &mut self.computed;
-        self.receiving.solve(cx, number, |cx, bytes| {
-            let Ok(mut packet) = cx.pool.packet_from(0, bytes, 0) else {
-                return cx.not_made(1, DropReason::NoMemory);
-            };
-            packet.time = cx.now();
-            *computed += 1;
-            crate::runs::up_or_drop(cx, packet);
-        });
-        if self.computed != before {
-            cx.note(NOTE_COMPUTED, self.computed);
-        }
-        self.report(cx);
     }
 
     /// A receiver has reported.
@@ -358,7 +287,7 @@ impl ReedSolomon {
 
     /// Tells the sender what was lost, where it wants to know and it is time.
     fn report(&mut self, cx: &mut Cx<'_>) {
-        let seen = self.receiving.seen();
+        let seen = self.recovering.receiving.seen();
         match self.left_ppm {
             0 => *seen = Seen::default(),
             _ if seen.sources == 0 => {}
@@ -400,7 +329,7 @@ impl ReedSolomon {
         if self.is_holding {
             return;
         }
-        if let Some(since) = self.receiving.oldest() {
+        if let Some(since) = self.recovering.receiving.oldest() {
             cx.arm(HOLD_TIMER, since + self.hold());
             self.is_holding = true;
         }

@@ -13,8 +13,8 @@
 //! Invariants: a sum is as long as the longest source; nothing is kept of a source but what
 //! its sums are.
 
-use super::code::add_known;
-use super::leaving::Leaving;
+use crate::blocks::code::add_known;
+use crate::blocks::leaving::Leaving;
 use dacapo_base::Time;
 use dacapo_lift::{Cx, Setup};
 use dacapo_packet::Packet;

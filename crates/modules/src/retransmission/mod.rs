@@ -1,6 +1,7 @@
 //! Retransmission: the receiver says what is missing or what has come, and the sender sends again.
 
 pub mod go_back;
+pub mod group;
 pub mod latest;
 pub mod nak;
 pub mod selective;

@@ -104,7 +104,8 @@ impl Loss {
         }
     }
 
-    fn takes(&mut self, now: Time, random: &mut Random) -> bool {
+    /// Whether it takes a datagram that leaves now.
+    pub fn takes_one(&mut self, now: Time, random: &mut Random) -> bool {
         match self {
             Self::Single(share) => random.chance(*share),
             Self::Runs(losses) => losses.takes(now),
@@ -167,7 +168,7 @@ impl World {
             self.sent[usize::from(!is_down)] += datagrams.len() as u64;
             for datagram in datagrams {
                 let loss = if is_down { &mut self.loss } else { &mut self.loss_back };
-                if loss.takes(now, &mut self.random) {
+                if loss.takes_one(now, &mut self.random) {
                     continue;
                 }
                 let late = self.random.below(self.jitter.as_nanos() as u64 + 1);

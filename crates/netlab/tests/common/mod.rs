@@ -1,6 +1,7 @@
 //! Two cores (or more) driven by hand: what each reports is kept, and the clock moves step by step.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod cast;
 pub mod raw;
 
 use dacapo_base::Time;

@@ -13,7 +13,7 @@
 //! a generator that the key starts (RFC 8682); here each is a hash of its own, the last step of
 //! MurmurHash3 (Appleby), so that a receiver computes those of what is missing alone.
 
-use crate::parity::sums::add;
+use crate::blocks::sums::add;
 use dacapo_wire::sliding::low;
 
 /// The golden ratio in 32 bits, which is odd: numbers that follow each other get far apart.

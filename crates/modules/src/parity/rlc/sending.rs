@@ -14,7 +14,7 @@
 //! as the longest of its sources.
 
 use super::code::{Factors, add_sources};
-use crate::parity::leaving::Leaving;
+use crate::blocks::leaving::Leaving;
 use crate::parity::sliding;
 use dacapo_base::Time;
 use dacapo_lift::{Cx, Setup};

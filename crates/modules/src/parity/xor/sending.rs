@@ -14,7 +14,7 @@
 //! row, and nothing of a source but these.
 
 use super::{BOTH, COLUMNS_ONLY, ROWS_ONLY};
-use crate::parity::leaving::Leaving;
+use crate::blocks::leaving::Leaving;
 use crate::parity::sliding;
 use dacapo_base::Time;
 use dacapo_gf256::add_products;

@@ -27,7 +27,7 @@ pub(super) fn factor(parity: u8, source: u8) -> u8 {
 
 /// Adds what is known of the sources to the sums, one for each of `parities`: with a parity's own
 /// bytes in its sum, what is left is of the missing sources alone.
-pub(super) fn add_known<'a>(
+pub(crate) fn add_known<'a>(
     sums: &mut [Vec<u8>],
     parities: &[u8],
     known: impl IntoIterator<Item = (u8, &'a [u8])>,

@@ -12,7 +12,7 @@ const CHUNK: usize = 16;
 
 /// Adds sources, which `K` names, to as many sums as there are keys: each by what `factor` says for
 /// the key of the sum and the name of the source.
-pub(super) fn add<'a, K: Copy + Default, S: Copy>(
+pub(crate) fn add<'a, K: Copy + Default, S: Copy>(
     sums: &mut [Vec<u8>],
     keys: &[S],
     sources: impl IntoIterator<Item = (K, &'a [u8])>,

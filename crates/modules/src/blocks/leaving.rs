@@ -23,7 +23,7 @@ const CODED_AT: usize = sliding::CODED_AT;
 const _: () = assert!(parity::CODED_AT == CODED_AT && parity::LEN == sliding::LEN);
 
 #[derive(Debug)]
-pub(super) struct Leaving {
+pub(crate) struct Leaving {
     /// When they are due, and the packets.
     waiting: VecDeque<(Time, Packet)>,
     /// The room that modules and path below need before and after a packet.

@@ -1,12 +1,12 @@
 //! [`Block`]: what has come of a block.
 
-use super::strength::Seen;
+use super::seen::Seen;
 use dacapo_base::Time;
 use dacapo_packet::Packet;
 
 /// Packets of a block that are kept: a view, and the index of its first segment.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(crate) struct Kept {
     pub index: u8,
     pub view: Packet,
 }
@@ -19,7 +19,7 @@ impl Kept {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Block {
+pub(crate) struct Block {
     /// A bit for each index that has come, or was computed.
     came: [u64; 4],
     /// How many sources there are, once a parity has said it; until then at most.
@@ -32,7 +32,7 @@ pub(super) struct Block {
     pub since: Option<Time>,
     /// Sources and parities, as long as they may be needed.
     pub kept: Vec<Kept>,
-    /// The length of the parities.
+    /// The length of the parities; 0 while none has come.
     pub parity_len: usize,
     /// How many sources it is taken to have while nothing of it has come: those of the one before.
     pub expected: u8,
@@ -72,6 +72,12 @@ impl Block {
         self.count_below(self.sources)
     }
 
+    /// How many of its parities have been made, as far as those show that have come.
+    pub fn rows(&self) -> u8 {
+        let lowest = (self.sources..=u8::MAX).find(|index| self.has(*index));
+        lowest.map_or(0, |index| (u8::MAX - index).saturating_add(1))
+    }
+
     /// How many of its parities have.
     pub fn parities_came(&self) -> usize {
         let all: u32 = self.came.iter().map(|came| came.count_ones()).sum();
@@ -96,6 +102,18 @@ impl Block {
     pub fn seen(&self) -> Seen {
         let missing = (0..self.size()).filter(|index| !self.has(*index));
         Seen::of(self.size(), missing)
+    }
+
+    /// How many of its sources are missing for sure: where nobody has said how many there are,
+    /// those before the last that came, and of a block of which nothing came as many as expected.
+    pub fn lost(&self) -> u64 {
+        let last = (0..self.sources).rev().find(|index| self.has(*index));
+        let end = match last {
+            _ if self.is_ended => self.sources,
+            Some(last) => last,
+            None => self.size(),
+        };
+        (0..end).filter(|index| !self.has(*index)).count() as u64
     }
 
     /// How many sources it has, as far as is known.

@@ -13,8 +13,8 @@
 //! source that was computed is not taken again; nothing is kept of a block that is done.
 
 use super::block::{Block, Kept};
+use super::seen::Seen;
 use super::solving::Solving;
-use super::strength::Seen;
 use crate::beginning::Beginning;
 use dacapo_base::Time;
 use dacapo_lift::{Cx, DropReason};
@@ -23,14 +23,14 @@ use dacapo_wire::parity::{Header, extend};
 use std::collections::VecDeque;
 
 /// How many blocks are known at once.
-pub(super) const WINDOW: u64 = 64;
+pub(crate) const WINDOW: u64 = 64;
 
 /// How many bytes may be kept.
 pub(super) const KEPT_BYTES_MAX: usize = 4 << 20;
 
 /// Where a packet belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(crate) enum Place {
     /// In this block.
     In(u64),
     /// In one that is no longer known.
@@ -39,8 +39,18 @@ pub(super) enum Place {
     Beyond,
 }
 
+/// A block of which something is missing that will not come by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Missing {
+    pub number: u64,
+    /// How many packets of it have come.
+    pub have: u8,
+    /// How many of its parities have been made, as far as is known.
+    pub rows: u8,
+}
+
 #[derive(Debug, Default)]
-pub(super) struct Receiving {
+pub(crate) struct Receiving {
     /// The number of the first block.
     first: u64,
     blocks: VecDeque<Block>,
@@ -237,7 +247,8 @@ impl Receiving {
         let (len, at) = (packet.payload_len(), self.at(number));
         let Some(block) = self.blocks.get_mut(at) else { return Some(packet) };
         let is_other = if block.is_ended {
-            block.sources != header.sources || block.parity_len != len
+            let is_long = block.parity_len != 0 && block.parity_len != len;
+            block.sources != header.sources || is_long
         } else {
             block.kept.iter().any(|kept| kept.end() > usize::from(header.sources))
         };
@@ -282,6 +293,47 @@ impl Receiving {
             }
         }
         self.keeping.abandon(cx.pool, block);
+    }
+
+    /// The number of the newest block of which something has come, or was said.
+    pub fn newest(&self) -> Option<u64> {
+        (self.first + self.blocks.len() as u64).checked_sub(1)
+    }
+
+    /// The blocks that are over and not whole, in order: one that a later one follows, or whose end
+    /// was said, and that began after this end joined.
+    pub fn missing(&self) -> impl Iterator<Item = Missing> + '_ {
+        let newest = self.newest();
+        (self.first..).zip(&self.blocks).filter_map(move |(number, block)| {
+            let is_over = block.is_ended || newest.is_some_and(|newest| number < newest);
+            let is_open = is_over && !block.is_done && block.counts;
+            let have = block.sources_came() + block.parities_came();
+            let have = u8::try_from(have).unwrap_or(u8::MAX);
+            is_open.then(|| Missing { number, have, rows: block.rows() })
+        })
+    }
+
+    /// The sender says that a block that is known has ended with so many sources.
+    pub fn learn_end(&mut self, cx: &mut Cx<'_>, number: u64, sources: u8) {
+        let at = self.at(number);
+        let Some(block) = self.blocks.get_mut(at) else { return };
+        let is_other = block.kept.iter().any(|kept| kept.end() > usize::from(sources));
+        if block.is_done || block.is_ended || is_other {
+            return;
+        }
+        (block.sources, block.is_ended) = (sources, true);
+        if block.is_whole() {
+            self.keeping.let_go(cx.pool, block);
+        }
+    }
+
+    /// Gives a block up that is not done; how many of its sources are lost.
+    pub fn give_up_one(&mut self, pool: &mut Pool, number: u64) -> u64 {
+        let at = self.at(number);
+        let Some(block) = self.blocks.get_mut(at).filter(|block| !block.is_done) else { return 0 };
+        let lost = block.lost();
+        self.keeping.let_go(pool, block);
+        lost
     }
 
     /// What the blocks have shown that were over since it was taken last.
