@@ -134,7 +134,13 @@ pub(super) fn nearest(
         let rest = judge.asked.without(DemandSet::one(demand));
         let others = judged.iter().filter(|judged| judge.is_feasible(judged, rest));
         let best = others.min_by_key(|judged| distance(judge, demand, &judged.end.facts))?;
-        granted(catalogue, pins, judge, judged, best, DemandSet::one(demand))
+        let changed = changes(judge, DemandSet::one(demand), &best.end.facts)?;
+        let granted = |changes| granted(catalogue, pins, judge, judged, changes);
+        // Of what has a deadline less of the rate can be used, whatever the deadline is.
+        granted(changed).or_else(|| match demand {
+            Demand::Attribute(key) => granted(vec![Change::Dropped(key)]),
+            Demand::UnitSize | Demand::Playout => None,
+        })
     };
     let found: Vec<Nearest> = conflict.iter().filter_map(one).collect();
     if !found.is_empty() {
@@ -144,21 +150,20 @@ pub(super) fn nearest(
     let closest = judged.iter().min_by_key(count);
     let several = |judged_end: &Judged<'_>| {
         let set = judge.in_the_way(judged_end, judge.asked);
-        granted(catalogue, pins, judge, judged, judged_end, set)
+        let changes = changes(judge, set, &judged_end.end.facts)?;
+        granted(catalogue, pins, judge, judged, changes)
     };
     closest.and_then(several).into_iter().collect()
 }
 
-/// The request changed in these demands so that a candidate meets it, if then something is chosen.
+/// The request with these changes, if then something is chosen.
 fn granted(
     catalogue: &Catalogue,
     pins: &Pins,
     judge: &Judge<'_>,
     judged: &[Judged<'_>],
-    candidate: &Judged<'_>,
-    set: DemandSet,
+    changes: Vec<Change>,
 ) -> Option<Nearest> {
-    let changes = changes(judge, set, &candidate.end.facts)?;
     let start = judge.request.clone();
     let request = changes.iter().fold(start, |request, change| change.made(request));
     let next = Judge::new(&request);
