@@ -13,6 +13,8 @@
 //!   5.4 three into 3.5 Mbit/s           >= 0.85                <= 80 ms           Jain >= 0.85
 //!   5.5 five, of 20 to 300 ms           >= 0.85                <= 80 ms           each >= 1/4
 //!   5.6 beside one cubic, 2 Mbit/s      >= 0.9 together                           each >= 0.15
+//!   5.7 two beside ten short cubics,     each >= 150 kbit/s,   <= 80 ms           Jain >= 0.85
+//!       2 Mbit/s; and after them         after them >= 0.85
 //!   5.8 of three one pauses for 20 s    >= 0.85                <= 80 ms           >= 1/2 of its
 //!                                                                                 share 10 s on
 //! ```
@@ -37,7 +39,7 @@
 
 use crate::world::{PACKET_LEN, World, jain};
 use crate::{LINK, ms, s};
-use dacapo_base::Time;
+use dacapo_base::{Random, Time};
 use dacapo_path::ControllerEntry;
 use dacapo_path::controllers::{bbr, cubic, scream};
 use std::time::Duration;
@@ -217,6 +219,43 @@ fn beside_who_yields_to_losses_alone_it_is_not_starved() {
     let seen = measure(&mut world, s(90), "5.6", 2.0, ms(50));
     assert!(seen.sum() >= 0.9 * 2.0 * MBIT, "{:?}", seen.rates);
     assert!(seen.rates.iter().all(|rate| *rate >= 0.15 * 2.0 * MBIT), "{:?}", seen.rates);
+}
+
+/// Ten send files of 100 kB to 1 MB, and pause for 10 s on average, in turn; for five minutes.
+#[test]
+fn beside_short_flows_it_goes_on_and_recovers() {
+    let mut world = media(&wide(2.0), 2, MEDIA_APART);
+    let mut random = Random::from_number(57);
+    let shorts = 2..12;
+    let mut send = |world: &mut World, flow: usize| {
+        let packets = (100_000 + random.below(900_001)) / PACKET_LEN as u64;
+        let even = (1 + random.below(1 << 20)) as f64 / f64::from(1 << 20);
+        world.play(flow, packets, s(3_600));
+        world.pause(flow, s(10).mul_f64(-even.ln()));
+    };
+    for flow in shorts.clone() {
+        world.add(&cubic::entry(), Time::ZERO, ms(50));
+        send(&mut world, flow);
+    }
+    let before: Vec<u64> = world.flows.iter().map(|flow| flow.delivered).collect();
+    for _ in 0..3_000 {
+        world.run(ms(100));
+        // Who pauses already has less to wait than the hour behind a file.
+        let has_sent = |flow: &usize| world.rests(*flow).is_some_and(|rest| rest > s(1_000));
+        let ended: Vec<usize> = shorts.clone().filter(has_sent).collect();
+        ended.into_iter().for_each(|flow| send(&mut world, flow));
+    }
+    let came = |at: usize| (world.flows[at].delivered - before[at]) * (PACKET_LEN * 8) as u64;
+    let rates = [0, 1].map(|at| came(at) as f64 / 300.0);
+    let files: f64 = shorts.clone().map(|at| came(at) as f64 / 300.0).sum();
+    println!("5.7: {rates:.0?} beside {files:.0} of short flows, bit/s");
+    assert!(rates.iter().all(|rate| *rate >= 150_000.0), "{rates:?}");
+    assert!(files >= 500_000.0, "{files}");
+    shorts.for_each(|flow| world.pause(flow, s(3_600)));
+    world.run(s(40));
+    let seen = measure(&mut world, s(30), "5.7, alone again", 2.0, ms(50));
+    seen.check("5.7, alone again", 2.0 * MBIT);
+    assert!(jain(&seen.rates[..2]) >= 0.85, "{:?}", seen.rates);
 }
 
 #[test]

@@ -274,6 +274,13 @@ impl World {
         self.flows[flow].next_at = self.now + time;
     }
 
+    /// How long it takes until the application of a path has something again, when all that it had
+    /// has left.
+    pub fn rests(&self, flow: usize) -> Option<Duration> {
+        let flow = &self.flows[flow];
+        (flow.left == 0).then(|| flow.next_at.since(self.now))
+    }
+
     /// The link is like this from now on.
     pub fn set_link(&mut self, link: &str) {
         let config: LinkConfig = link.parse().expect("the test's link is valid");
