@@ -86,7 +86,7 @@ pub const CHECK: [Step; 4] = [
 ];
 
 /// What takes minutes each, or needs root: every ignored test that writes no gigabytes.
-pub const NIGHT: [Step; 8] = [
+pub const NIGHT: [Step; 9] = [
     // The demonstration of a scene is to play, not to build.
     Step {
         name: "build",
@@ -124,6 +124,20 @@ pub const NIGHT: [Step; 8] = [
             "slow_reader",
             "--test",
             "bond",
+            "--",
+            "--ignored",
+        ]),
+    },
+    Step {
+        name: "groups",
+        budget_s: 240,
+        work: Work::Cargo(&[
+            "test",
+            "--locked",
+            "-p",
+            "dacapo-modules",
+            "--test",
+            "nak_group",
             "--",
             "--ignored",
         ]),
