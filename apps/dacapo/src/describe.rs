@@ -22,7 +22,7 @@ pub fn flow(flow: &FlowOffer) -> String {
     };
     let playout = match flow.medium {
         Medium::Raw => String::new(),
-        _ => format!("  playout {}", format_duration(flow.playout_ns)),
+        _ => format!("  playout {}", dacapo::plan::playout(flow)),
     };
     let (name, medium, graph) = (&flow.name, medium(&flow.medium), graph(flow));
     format!("{name}  {medium}  {graph}{bound}{playout}{arrow}")

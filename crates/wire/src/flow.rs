@@ -66,6 +66,8 @@ pub struct FlowOffer {
     pub datagram_len: u16,
     /// How long after it was sent a unit is shown, in nanoseconds.
     pub playout_ns: u64,
+    /// How much of that is kept at least, where no more is to be kept than is used, in nanoseconds.
+    pub playout_min_ns: Option<u64>,
     /// Whether both ends hash every unit and compare at the end.
     pub digest: bool,
     /// What the flow must be.
@@ -87,6 +89,7 @@ impl Form for FlowOffer {
             unit_len_max: fields.u32(Tag::UnitLenMax)?,
             datagram_len: fields.u16(Tag::DatagramLen)?,
             playout_ns: fields.u64(Tag::Playout)?,
+            playout_min_ns: fields.u64_if_there(Tag::PlayoutMin)?,
             digest: fields.flag(Tag::Digest)?,
             attributes: read_attributes(fields, ATTRIBUTES_MAX)?,
         })
@@ -104,6 +107,9 @@ impl Form for FlowOffer {
             .u32(Tag::UnitLenMax, self.unit_len_max)
             .u16(Tag::DatagramLen, self.datagram_len)
             .u64(Tag::Playout, self.playout_ns);
+        if let Some(least) = self.playout_min_ns {
+            to.u64(Tag::PlayoutMin, least);
+        }
         if self.digest {
             to.u8(Tag::Digest, 1);
         }

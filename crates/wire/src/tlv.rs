@@ -108,6 +108,7 @@ tags! {
     Follows = 54 "follows",
     Port = 55 "port",
     Further = 56 "further",
+    PlayoutMin = 57 "playout_min",
 }
 
 impl Tag {
@@ -396,7 +397,7 @@ mod tests {
         for &tag in Tag::ALL {
             assert_eq!(Tag::from_code(tag.code()), Some(tag));
         }
-        assert_eq!((Tag::from_code(0), Tag::from_code(44), Tag::from_code(57)), (None, None, None));
+        assert_eq!((Tag::from_code(0), Tag::from_code(44), Tag::from_code(58)), (None, None, None));
     }
 
     #[test]

@@ -157,6 +157,7 @@ fn offer_has_the_bytes_of_the_page() {
         unit_len_max: 65_536,
         datagram_len: 1_452,
         playout_ns: 50_000_000,
+        playout_min_ns: None,
         digest: false,
         attributes: vec![AttributeForm { key: 2, min: None, max: Some(50_000_000), weight: None }],
     };

@@ -13,10 +13,13 @@ pub fn playout(data: &[u8]) {
 }
 
 fn steps(mut input: Input<'_>) {
+    let (budget, ahead_max, byte) = (input.u8(), input.u16(), input.u8());
+    let least = (byte >= 128).then(|| Duration::from_millis(u64::from(byte % 128)));
     let config = Config {
-        budget: Duration::from_millis(u64::from(input.u8())),
-        ahead_max: Duration::from_millis(u64::from(input.u16())),
-        resync_count: u32::from(input.u8() % 32),
+        budget: Duration::from_millis(u64::from(budget)),
+        budget_min: least,
+        ahead_max: Duration::from_millis(u64::from(ahead_max)),
+        resync_count: u32::from(byte % 32),
         speed: Speed::from_permille(i32::from(input.u16().cast_signed())).unwrap_or(Speed::NORMAL),
     };
     let mut clock = Playout::new(config);

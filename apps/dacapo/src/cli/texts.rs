@@ -31,7 +31,7 @@ With --json every event is a line with an object; its \"event\" is one of:
   listening  ready (where programs on this host find it: dacapo://HOST:PORT/), addresses, hosts
              (as others type them), this_host_only, identity (others see it as unverified),
              sessions: uri, name, title and flows, each with name, medium, graph, bound_bps,
-             playout_ns and direction (to-participant, to-creator)
+             playout_ns, playout_min_ns and direction (to-participant, to-creator)
   joined     session, peer (its address), identity, identity_is_verified
   contact_lost, contact_restored (after_s), path_mtu_changed (from_bytes, to_bytes),
   path_held  (loss_ppm of ten seconds; rate_bps that flows are held to, null: no longer),

@@ -24,15 +24,15 @@
     clippy::arithmetic_side_effects
 )]
 
+use super::budget::{Budget, Together};
 use super::pass::PassHash;
 use super::progress::Progress;
 use dacapo_base::Time;
 use dacapo_core::{Taken, UnitView};
 use dacapo_lift::DropReason;
-use dacapo_media::playout::{Config, Playout, Verdict};
+use dacapo_media::playout::{Config, Playout, PlayoutStats, Verdict};
 use dacapo_path::ClockOffset;
 use dacapo_wire::media::{self, GENERATION_BITS, Header, is_newer};
-use std::time::Duration;
 
 /// What every sink of media does first with a unit.
 pub(crate) struct Arrivals {
@@ -40,6 +40,7 @@ pub(crate) struct Arrivals {
     clock: ClockOffset,
     newest: Option<Newest>,
     playout: Playout,
+    together: Together,
     is_never_late: bool,
     pass: PassHash,
 }
@@ -61,11 +62,13 @@ pub(crate) struct Arrived {
 }
 
 impl Arrivals {
-    /// The arrivals of one flow whose units are shown `budget` after they were sent.
-    pub fn new(progress: Progress, budget: Duration) -> Self {
-        let config = Config { budget, ..Config::default() };
+    /// The arrivals of one flow, whose units are shown so long after they were sent.
+    pub fn new(progress: Progress, budget: Budget) -> Self {
+        let Budget { most, least, together } = budget;
+        let config = Config { budget: most, budget_min: least, ..Config::default() };
         Self {
             progress,
+            together,
             clock: ClockOffset::default(),
             newest: None,
             playout: Playout::new(config),
@@ -101,6 +104,7 @@ impl Arrivals {
         };
         self.note_pass(&header, unit);
         let index = u64::from(header.index);
+        self.playout.set_together(self.together.tell(self.playout.wanted()));
         let verdict = match self.playout.handle_arrival(now, counted, header.sent_ns, index) {
             Verdict::Late { .. } if self.is_never_late => Verdict::Show { at: now },
             verdict => verdict,
@@ -161,10 +165,11 @@ impl Arrivals {
 
     /// Books that a unit is taken.
     pub fn taken(&mut self, len: usize) -> Taken {
-        let lateness = self.playout.stats().lateness;
+        let PlayoutStats { lateness, kept, .. } = self.playout.stats();
         self.progress.update(|now| {
             now.media_frames = now.media_frames.saturating_add(1);
             now.bytes = now.bytes.saturating_add(len as u64);
+            now.playout_ns = u64::try_from(kept.as_nanos()).unwrap_or(u64::MAX);
             now.lateness.count = lateness.count;
             now.lateness.ns_min = lateness.ns_min;
             now.lateness.ns_p50 = lateness.ns_p50;
@@ -203,7 +208,7 @@ mod tests {
 
     #[test]
     fn generations_are_counted_over_their_wrap_and_old_ones_are_none() {
-        let mut arrivals = Arrivals::new(Progress::new("video"), Duration::ZERO);
+        let mut arrivals = Arrivals::new(Progress::new("video"), Budget::default());
         let top = (1 << GENERATION_BITS) - 1;
         assert_eq!(arrivals.count(top), Some((top, true)));
         assert_eq!(arrivals.count(top), Some((top, false)));

@@ -1,6 +1,7 @@
 //! [`CountSink`]: a sink that only counts, with the verdicts of a player.
 
 use super::arrival::Arrivals;
+use super::budget::Budget;
 use super::progress::Progress;
 use dacapo_base::Time;
 use dacapo_core::{Ending, Ledger, Sink, Taken, UnitView};
@@ -18,6 +19,10 @@ impl CountSink {
     /// A sink for media whose units are shown `budget` after they were sent.
     #[must_use]
     pub fn new(progress: Progress, budget: Duration) -> Self {
+        Self::of(progress, budget.into())
+    }
+
+    pub(crate) fn of(progress: Progress, budget: Budget) -> Self {
         Self { arrivals: Arrivals::new(progress, budget) }
     }
 

@@ -1,5 +1,6 @@
 //! [`Found`]: what a plan knows of what a flow sends, and [`Access`], which opens its ends.
 
+use super::budget::Budgets;
 use super::count::{CountSink, RawCountSink};
 use super::live::Begin;
 use super::progress::Progress;
@@ -13,7 +14,6 @@ use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// A session of nothing but stills lasts so long, in nanoseconds.
 pub(crate) const STILL_NS: u64 = 10_000_000_000;
@@ -93,8 +93,7 @@ pub trait Access: fmt::Debug + Send + Sync {
         if to.flow.medium == Medium::Raw {
             return Ok(Box::new(RawCountSink::new(progress)));
         }
-        let budget = Duration::from_nanos(to.flow.playout_ns);
-        Ok(Box::new(CountSink::new(progress, budget)))
+        Ok(Box::new(CountSink::of(progress, Budgets::default().of(to.flow))))
     }
 
     /// Equal for flows that are played together; none for those that are alone.

@@ -17,6 +17,7 @@
 
 mod arrival;
 pub mod audio;
+mod budget;
 pub mod count;
 pub mod cursor;
 mod entry;

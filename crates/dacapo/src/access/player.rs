@@ -443,8 +443,8 @@ impl Drop for PlayerSink {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access::budget::Budget;
     use dacapo_media::{AudioFormat, FileInput, SampleEncoding, VideoFormat};
-    use std::time::Duration;
 
     fn formats() -> Vec<Format> {
         let audio = AudioFormat::new(SampleEncoding::S16, 1, 8_000);
@@ -452,7 +452,8 @@ mod tests {
     }
 
     fn parts() -> Vec<Part> {
-        let part = |format| Part { format, progress: Progress::new("x"), budget: Duration::ZERO };
+        let part =
+            |format| Part { format, progress: Progress::new("x"), budget: Budget::default() };
         formats().into_iter().map(part).collect()
     }
 
@@ -494,7 +495,7 @@ mod tests {
         let still = || Part {
             format: Format::Video(VideoFormat::still(64, 48)),
             progress: Progress::new("x"),
-            budget: Duration::ZERO,
+            budget: Budget::default(),
         };
         let mut command = Command::new("sh");
         command.args(["-c", "cat > \"$0\"; : > \"$1\"; exec sleep 1000"]).args([&path, &whole]);

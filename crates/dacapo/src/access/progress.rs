@@ -90,6 +90,8 @@ pub struct Snapshot {
     pub delay_error_ns: u64,
     /// Arrival minus time of showing; negative is in time.
     pub lateness: Summary,
+    /// How long units are held at present, from the shortest delay on, in nanoseconds.
+    pub playout_ns: u64,
     /// The newest unit.
     pub newest: Newest,
     /// Of a medium that is repeated, the passes that came whole and in order; at most 64 that

@@ -16,6 +16,7 @@
 //! its units are booked as refused; nothing here panics.
 
 use super::arrival::Arrivals;
+use super::budget::Budget;
 use super::interleave::{Interleaver, Output, Piece, Placed};
 use super::progress::Progress;
 use dacapo_base::{Time, failpoint};
@@ -295,13 +296,13 @@ pub struct RecordSink {
 pub(crate) struct Part {
     pub format: Format,
     pub progress: Progress,
-    pub budget: Duration,
+    pub budget: Budget,
 }
 
 impl Part {
     /// What a sink of it does first with a unit.
     pub fn arrivals(&self) -> Arrivals {
-        let arrivals = Arrivals::new(self.progress.clone(), self.budget);
+        let arrivals = Arrivals::new(self.progress.clone(), self.budget.clone());
         if matches!(self.format, Format::Audio(_)) { arrivals.of_sound() } else { arrivals }
     }
 }
@@ -517,7 +518,7 @@ mod tests {
 
     fn part() -> Part {
         let format = Format::Video(VideoFormat::new(64, 48, 25, 1));
-        Part { format, progress: Progress::new("video"), budget: Duration::ZERO }
+        Part { format, progress: Progress::new("video"), budget: Budget::default() }
     }
 
     #[test]

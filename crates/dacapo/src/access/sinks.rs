@@ -7,6 +7,7 @@
 //!      back   Port::Source <- RawSender
 //! ```
 
+use super::budget::{Budget, Budgets};
 use super::count::{CountSink, RawCountSink};
 use super::names::Names;
 use super::player::{PlayerHandle, find_player, play};
@@ -19,16 +20,12 @@ use dacapo_wire::medium::{self, Medium};
 use dacapo_wire::session::{Direction, FlowOffer};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// The largest unit that is taken, in bytes: more than any picture, less than memory.
 pub const UNIT_LEN_MAX: u32 = 32 << 20;
 
 /// Players at a time: what a peer offers must not fill the screen.
 const PLAYERS_MAX: usize = 4;
-
-/// The longest time that a unit is held until it is shown.
-const PLAYOUT_MAX: Duration = Duration::from_secs(10);
 
 /// What is to be done with what comes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +64,7 @@ struct Wish<'a> {
     offer: &'a FlowOffer,
     format: Format,
     progress: Progress,
+    budget: Budget,
 }
 
 impl Sinks {
@@ -87,7 +85,7 @@ impl Sinks {
             notes: Vec::new(),
         };
         let mut names = Names::default();
-        let mut wishes = Vec::new();
+        let (mut wishes, mut budgets) = (Vec::new(), Budgets::default());
         for (index, flow) in offer.iter().enumerate() {
             match (flow.direction, &flow.medium) {
                 _ if flow.unit_len_max > UNIT_LEN_MAX => {
@@ -104,7 +102,8 @@ impl Sinks {
                     Ok(format) => {
                         let progress = Progress::new(&flow.name);
                         sinks.progress.push(progress.clone());
-                        wishes.push(Wish { index, offer: flow, format, progress });
+                        let budget = budgets.of(flow);
+                        wishes.push(Wish { index, offer: flow, format, progress, budget });
                     }
                     Err(error) => sinks.decline(flow, &error.to_string()),
                 },
@@ -228,7 +227,7 @@ impl Sinks {
     fn count(&mut self, wishes: Vec<Wish<'_>>) {
         for wish in wishes {
             let (index, part) = (wish.index, wish.into_part());
-            let sink = CountSink::new(part.progress, part.budget);
+            let sink = CountSink::of(part.progress, part.budget);
             let sink = match &part.format {
                 Format::Audio(_) => sink.of_sound(),
                 still if is_still(still) => sink.never_late(),
@@ -246,8 +245,7 @@ fn split(group: Vec<Wish<'_>>) -> (Vec<usize>, Vec<Part>) {
 
 impl Wish<'_> {
     fn into_part(self) -> Part {
-        let budget = Duration::from_nanos(self.offer.playout_ns).min(PLAYOUT_MAX);
-        Part { format: self.format, progress: self.progress, budget }
+        Part { format: self.format, progress: self.progress, budget: self.budget }
     }
 }
 

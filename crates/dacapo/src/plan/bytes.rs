@@ -100,6 +100,7 @@ impl Plan {
             multicast: None,
             bound_bps: None,
             playout_ns: None,
+            playout_min_ns: None,
             unit_max: Some(bytes.unit_len_max),
             digest: None,
             speed: assumptions.speed,

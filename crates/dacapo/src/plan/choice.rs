@@ -198,6 +198,7 @@ fn offer(
         unit_len_max: need.unit_len_max(joined, room),
         datagram_len: 0,
         playout_ns: choice.outcome.playout_ns.or(need.playout_ns).unwrap_or(PLAYOUT_NS),
+        playout_min_ns: need.playout_min_ns,
         digest: need.digest(),
         attributes: attribute_forms(attributes),
     }

@@ -15,7 +15,7 @@ use crate::access::words::{format_text, rate};
 use dacapo_lift::{Catalogue, TransportSpec};
 use dacapo_media::Format;
 use dacapo_qos::{Passes, format_duration, format_rate, format_size};
-use dacapo_wire::session::Direction;
+use dacapo_wire::session::{Direction, FlowOffer};
 use std::fmt::Write;
 
 /// The session as text.
@@ -67,7 +67,7 @@ fn describe_flow(flow: &Flow, catalogue: &Catalogue, text: &mut String) {
         bound => format!("at most {}", format_rate(bound)),
     };
     let shown = match &flow.need.found.format {
-        Some(_) => format!(", shown {} after it was sent", format_duration(offer.playout_ns)),
+        Some(_) => format!(", shown {} after it was sent", playout(offer)),
         None => String::new(),
     };
     let _ = writeln!(text, "    {bound}{shown}");
@@ -76,6 +76,16 @@ fn describe_flow(flow: &Flow, catalogue: &Catalogue, text: &mut String) {
     }
     if !chosen.attributes.is_empty() {
         let _ = writeln!(text, "    asks for: {}", chosen.attributes);
+    }
+}
+
+/// How long after it was sent a unit is shown: always, or at least and at most.
+#[must_use]
+pub fn playout(offer: &FlowOffer) -> String {
+    let most = format_duration(offer.playout_ns);
+    match offer.playout_min_ns.filter(|least| *least < offer.playout_ns) {
+        Some(least) => format!("{} to {most}", format_duration(least)),
+        None => most,
     }
 }
 

@@ -28,6 +28,7 @@ mod publisher;
 
 pub use bytes::{BytesFlow, OnRaw, OpenBytes, RawEnd};
 pub use choice::attribute_forms;
+pub use describe::playout;
 pub use explain::FlowExplanation;
 pub use line::graph_of;
 
@@ -439,6 +440,7 @@ fn need_of(
         multicast: spec.multicast.map(|group| group.value),
         bound_bps: spec.bound.map(|bound| bound.value),
         playout_ns: spec.playout.map(|playout| playout.value),
+        playout_min_ns: spec.playout_min.map(|least| least.value),
         unit_max: spec.unit_max.and_then(|len| u32::try_from(len.value).ok()),
         digest: spec.digest.map(|digest| digest.value),
         speed,

@@ -61,6 +61,8 @@ pub(super) struct Need {
     pub bound_bps: Option<u64>,
     /// The playout that it names.
     pub playout_ns: Option<u64>,
+    /// How much of it is kept at least, where no more is to be kept than is used.
+    pub playout_min_ns: Option<u64>,
     /// The largest unit of the application that it names.
     pub unit_max: Option<u32>,
     /// Whether it wants units hashed at both ends.

@@ -99,6 +99,9 @@ fn changed(need: &Need, planned: &FlowOffer, flow: &FlowOffer) -> Result<Need, E
     if flow.playout_ns != planned.playout_ns {
         need.playout_ns = Some(flow.playout_ns);
     }
+    if flow.playout_min_ns != planned.playout_min_ns {
+        need.playout_min_ns = flow.playout_min_ns;
+    }
     if flow.unit_len_max != planned.unit_len_max {
         need.unit_max = Some(flow.unit_len_max);
     }

@@ -13,7 +13,8 @@
 //! ```
 //!
 //! A sender's clock that goes up to 1,000 ppm faster or slower is followed without a jump: what is
-//! shown moves by 1 ms in a second at most.
+//! shown moves by 1 ms in a second at most. Where the budget has a least, as much of it is kept as
+//! arrivals use (`adapting.rs`).
 //!
 //! Verdicts: [`Verdict::Show`] at a time, [`Verdict::Late`] (its time is over, the previous
 //! picture stayed), [`Verdict::Early`] (further ahead than anybody should send),
@@ -32,11 +33,13 @@
     clippy::arithmetic_side_effects
 )]
 
+mod adapting;
 mod drift;
 mod lateness;
 
 pub use lateness::{Lateness, LatenessStats};
 
+use adapting::Adapting;
 use dacapo_base::Time;
 use drift::Drift;
 use std::time::Duration;
@@ -85,6 +88,8 @@ impl Speed {
 pub struct Config {
     /// Delay between the first arrival of a generation and its showing: what jitter may use up.
     pub budget: Duration,
+    /// The least of the budget, where no more of it is to be kept than arrivals use.
+    pub budget_min: Option<Duration>,
     /// How much further ahead than the budget a media frame may be, before it is refused.
     pub ahead_max: Duration,
     /// Media frames in a row, late or early, after which the map is made anew; 0 for never.
@@ -94,10 +99,11 @@ pub struct Config {
 }
 
 impl Default for Config {
-    /// 100 ms of budget, 10 s ahead, anew after 25, real time.
+    /// 100 ms of budget, all of it, 10 s ahead, anew after 25, real time.
     fn default() -> Self {
         Self {
             budget: Duration::from_millis(100),
+            budget_min: None,
             ahead_max: Duration::from_secs(10),
             resync_count: 25,
             speed: Speed::NORMAL,
@@ -151,6 +157,8 @@ pub struct PlayoutStats {
     /// How much later media frames are shown than when the generation began, because the sender's
     /// clock is slower or the way has become longer; negative for earlier. In nanoseconds.
     pub moved_ns: i64,
+    /// How much of the budget is kept.
+    pub kept: Duration,
     /// Arrival minus time of showing, of those in time (negative) and late (positive).
     pub lateness: LatenessStats,
 }
@@ -180,6 +188,9 @@ pub struct Playout {
     generation: Option<u32>,
     anchor: Option<Anchor>,
     drift: Drift,
+    adapting: Adapting,
+    /// How much of the budget flows want that are shown together with this one.
+    together: Duration,
     misfit_count: u32,
     /// The index that was last seen in each place, by its lowest bits.
     seen: [Option<u64>; Self::SEEN_COUNT],
@@ -196,6 +207,8 @@ impl Playout {
     pub fn new(config: Config) -> Self {
         Self {
             speed: config.speed,
+            adapting: Adapting::new(config.budget_min, config.budget),
+            together: Duration::ZERO,
             config,
             generation: None,
             anchor: None,
@@ -256,9 +269,10 @@ impl Playout {
 
     /// Changes the speed from `now` on, without a jump: what is shown now stays where it is.
     pub fn set_speed(&mut self, now: Time, speed: Speed) {
+        let by = self.moved_ns().saturating_neg();
         if let Some(anchor) = &mut self.anchor {
-            // By the map, which knows nothing of drift.
-            let at = moved(now, self.drift.moved_ns().saturating_neg());
+            // By the map, which knows nothing of drift, and of the budget that is kept.
+            let at = moved(now, by);
             let passed = self.speed.media_ns(anchor.at.nanos_until(at));
             *anchor = Anchor { at, media_ns: anchor.media_ns.wrapping_add_signed(passed) };
         }
@@ -268,11 +282,28 @@ impl Playout {
     /// When the media frame of that media time is shown; nothing before the first arrival.
     #[must_use]
     pub fn show_time(&self, media_time_ns: u64) -> Option<Time> {
-        let at = self.by_map(media_time_ns)?.saturating_add(i128::from(self.drift.moved_ns()));
+        let at = self.by_map(media_time_ns)?.saturating_add(i128::from(self.moved_ns()));
         Some(Time::from_nanos(u64::try_from(at.max(0)).unwrap_or(u64::MAX)))
     }
 
-    /// When it is shown as far as no clock drifts, in nanoseconds.
+    /// How much later than by the map.
+    fn moved_ns(&self) -> i64 {
+        self.drift.moved_ns().saturating_add(self.adapting.moved_ns())
+    }
+
+    /// How much of the budget there should be, by what has come: to be told to those that are shown
+    /// together with it.
+    #[must_use]
+    pub fn wanted(&self) -> Duration {
+        self.adapting.wanted()
+    }
+
+    /// Flows that are shown together with this one want so much of the budget.
+    pub fn set_together(&mut self, wanted: Duration) {
+        self.together = wanted;
+    }
+
+    /// When it is shown as far as no clock drifts and all of the budget is kept, in nanoseconds.
     fn by_map(&self, media_time_ns: u64) -> Option<i128> {
         let anchor = self.anchor?;
         let media_ns = media_time_ns.wrapping_sub(anchor.media_ns).cast_signed();
@@ -289,8 +320,8 @@ impl Playout {
     /// What happened so far, over all generations.
     #[must_use]
     pub fn stats(&self) -> PlayoutStats {
-        let (moved_ns, lateness) = (self.drift.moved_ns(), self.lateness.stats());
-        PlayoutStats { moved_ns, lateness, ..self.stats.clone() }
+        let (moved_ns, kept) = (self.drift.moved_ns(), self.adapting.kept());
+        PlayoutStats { moved_ns, kept, lateness: self.lateness.stats(), ..self.stats.clone() }
     }
 
     fn is_seen(&mut self, index: u64) -> bool {
@@ -307,6 +338,9 @@ impl Playout {
         let budget = self.config.budget;
         let transit = i128::from(after(now, budget).as_nanos()).saturating_sub(by_map);
         self.drift.handle_arrival(now, clamp(transit), budget);
+        // What the clocks make of it is no use of the budget.
+        let used = transit.saturating_sub(i128::from(self.drift.moved_ns()));
+        self.adapting.handle_arrival(now, clamp(used), self.together);
         self.show_time(media_ns).unwrap_or(now)
     }
 
@@ -315,7 +349,7 @@ impl Playout {
         self.anchor = Some(Anchor { at, media_ns });
         self.drift = Drift::default();
         self.misfit_count = 0;
-        at
+        moved(at, self.adapting.moved_ns())
     }
 
     fn judge(&mut self, now: Time, at: Time, media_ns: u64) -> Verdict {
@@ -334,6 +368,7 @@ impl Playout {
         self.misfit_count = self.misfit_count.saturating_add(1);
         if self.config.resync_count > 0 && self.misfit_count >= self.config.resync_count {
             self.stats.resyncs = self.stats.resyncs.saturating_add(1);
+            self.adapting.begin_anew();
             let at = self.anchor_at(now, media_ns);
             return self.show(now, at);
         }

@@ -1,5 +1,7 @@
 //! Behaviour of the playout clock in virtual time.
 
+#![allow(clippy::arithmetic_side_effects, reason = "what overflows fails the test")]
+
 use super::*;
 use dacapo_base::Random;
 
@@ -278,4 +280,59 @@ fn few_media_frames_are_jitter_and_no_drift() {
         let verdict = playout.handle_arrival(at, 0, index * 1_000_000_000, index);
         assert_eq!(verdict, Verdict::Show { at: ms(1_000 * index + 100) });
     }
+}
+
+/// The times at which pictures are shown whose way takes up to `jitter_ms` more for so many of
+/// them, one behind the other.
+fn shown(playout: &mut Playout, parts: &[(u64, u64)], seed: u64) -> Vec<(u64, Time)> {
+    let mut random = Random::from_number(seed);
+    let (mut shown, mut index) = (Vec::new(), 0);
+    for &(pictures, jitter_ms) in parts {
+        for _ in 0..pictures {
+            let now = ms(1_000 + 40 * index + random.below(jitter_ms + 1));
+            if let Verdict::Show { at } = arrive(playout, now, 0, index) {
+                shown.push((index, at));
+            }
+            index += 1;
+        }
+    }
+    shown
+}
+
+/// How long after it was sent a picture is shown, the way less its jitter taken to need nothing.
+fn held(&(index, at): &(u64, Time)) -> u64 {
+    at.since(ms(1_000 + 40 * index)).as_millis() as u64
+}
+
+#[test]
+fn no_more_of_the_budget_is_kept_than_jitter_uses_and_nothing_jumps() {
+    for seed in 0..50 {
+        let budget_min = Some(Duration::from_millis(20));
+        let budget = Duration::from_millis(200);
+        let mut playout = Playout::new(Config { budget, budget_min, ..Config::default() });
+        // Two minutes of 30 ms, 20 s of 120 ms, and two minutes of 30 ms.
+        let shown = shown(&mut playout, &[(3_000, 30), (500, 120), (3_000, 30)], seed);
+        assert!(held(&shown[0]) >= 200, "seed {seed}");
+        let at = |index: u64| held(shown.iter().find(|it| it.0 >= index).unwrap());
+        assert!((30..=50).contains(&at(2_999)), "seed {seed}: {} of 30 ms", at(2_999));
+        assert!((115..=150).contains(&at(3_450)), "seed {seed}: {} of 120 ms", at(3_450));
+        assert!((30..=50).contains(&at(6_499)), "seed {seed}: {} of 30 ms", at(6_499));
+        for pair in shown.windows(2) {
+            let (media, local) = (pair[1].0 - pair[0].0, pair[1].1.since(pair[0].1));
+            let off = local.abs_diff(Duration::from_millis(40 * media));
+            // A tenth of the time between their arrivals, and what clocks may drift.
+            assert!(off <= Duration::from_millis(4 * media + 12 + 1), "seed {seed}: {pair:?}");
+        }
+        // Late is what comes while the jitter has grown and what is kept has not.
+        let late = playout.stats().late;
+        assert!(late <= 40, "seed {seed}: {late} late");
+    }
+}
+
+#[test]
+fn all_of_the_budget_is_kept_without_a_least() {
+    let mut playout = playout();
+    let shown = shown(&mut playout, &[(3_000, 30)], 1);
+    assert!(shown.iter().all(|it| held(it) >= 100));
+    assert_eq!(playout.stats().kept, Duration::from_millis(100));
 }

@@ -92,6 +92,8 @@ struct FlowTable {
     bound: Option<Rate>,
     /// The receiver holds units so long to even out their delay.
     playout: Option<Duration>,
+    /// The receiver keeps no more of `playout` than what comes uses, and at least so much.
+    playout_min: Option<Duration>,
     /// The largest unit that the application hands over, 1 B to 64 MiB; only with
     /// source = { raw = true } or { access = … }.
     unit_max: Option<Size>,

@@ -148,6 +148,12 @@ impl FlowBuilder {
         self.key("playout", playout)
     }
 
+    /// How much of that it keeps at least, where it is to keep no more than is used.
+    #[must_use]
+    pub fn playout_min(self, least: Duration) -> Self {
+        self.key("playout_min", least)
+    }
+
     /// The longest unit that the application hands over, in bytes.
     #[must_use]
     pub fn unit_len_max(self, unit_len_max: u64) -> Self {

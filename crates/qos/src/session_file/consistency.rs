@@ -7,6 +7,7 @@
 //!   bound below throughput.min                      it may never be as fast as it must be
 //!   throughput.min above frame_rate.max · unit_max  so many bits are never handed over
 //!   playout above delay.max or deadline.max         shown later than it may be (media only)
+//!   playout_min above playout, or without one       more is kept than there is
 //!   bound, throughput.max, frame_rate.max of 0      nothing would be sent
 //!   unit_max with a source whose units are known    only bytes of the application need it
 //!   a file or access module from a participant      nobody opens one because a creator says so
@@ -39,6 +40,7 @@ pub(super) struct Parts<'a> {
     pub(super) multicast: Option<Spanned<SocketAddr>>,
     pub(super) bound: Option<Spanned<u64>>,
     pub(super) playout: Option<Spanned<u64>>,
+    pub(super) playout_min: Option<Spanned<u64>>,
     pub(super) unit_max: Option<Spanned<u64>>,
     pub(super) attributes: &'a Attributes,
     pub(super) places: &'a AttributePlaces,
@@ -50,6 +52,7 @@ pub(super) fn check(parts: &Parts<'_>, problems: &mut Problems<'_>) {
     check_nothing(parts, problems);
     check_most(parts, problems);
     check_playout(parts, problems);
+    check_playout_min(parts, problems);
     check_unit_max(parts, problems);
     check_owner(parts, problems);
     check_sink(parts, problems);
@@ -173,6 +176,26 @@ fn check_playout(parts: &Parts<'_>, problems: &mut Problems<'_>) {
             parts.line(key)
         );
         parts.report("playout", what, "a playout within the bounds of the delay", problems);
+    }
+}
+
+/// What is kept at least is a part of a playout that is named.
+fn check_playout_min(parts: &Parts<'_>, problems: &mut Problems<'_>) {
+    let Some(least) = parts.playout_min else { return };
+    let allowed = "a duration of at most playout, which is named too";
+    match parts.playout {
+        // One that is wrong is told already.
+        None if parts.section.optional("playout").is_some() => {}
+        None => {
+            let what = "there is no playout of which it could be a part".to_owned();
+            parts.report("playout_min", what, allowed, problems);
+        }
+        Some(playout) if least.value > playout.value => {
+            let (least, most) = (format_duration(least.value), format_duration(playout.value));
+            let what = format!("{least} is above playout = {most} at line {}", playout.line);
+            parts.report("playout_min", what, allowed, problems);
+        }
+        Some(_) => {}
     }
 }
 

@@ -53,6 +53,8 @@ pub struct FlowSpec {
     pub bound: Option<Spanned<u64>>,
     /// The receiver's jitter budget, in ns.
     pub playout: Option<Spanned<u64>>,
+    /// How much of that is kept at least, in ns, where no more is to be kept than is used.
+    pub playout_min: Option<Spanned<u64>>,
     /// The largest unit that the application hands over, in bytes, 1 to
     /// [`MAX_UNIT_LEN`](super::MAX_UNIT_LEN); only of [bytes](Source::is_bytes).
     pub unit_max: Option<Spanned<u64>>,
@@ -100,6 +102,7 @@ const KEYS: &[&str] = &[
     "multicast",
     "bound",
     "playout",
+    "playout_min",
     "unit_max",
     "digest",
     "attributes",
@@ -126,6 +129,7 @@ pub(super) fn read(
     let multicast = section.optional("multicast").and_then(|node| read_group(&node, problems));
     let bound = read_quantity(&section, "bound", Dimension::Rate, problems);
     let playout = read_quantity(&section, "playout", Dimension::Duration, problems);
+    let playout_min = read_quantity(&section, "playout_min", Dimension::Duration, problems);
     let unit_max = section.optional("unit_max").and_then(|node| read_unit_max(&node, problems));
     let digest = optional(&section, "digest", |node| node.switch(problems));
     let places = section.optional("attributes");
@@ -139,6 +143,7 @@ pub(super) fn read(
         multicast,
         bound,
         playout,
+        playout_min,
         unit_max,
         attributes: &attributes,
         places: &attribute_places,
@@ -154,6 +159,7 @@ pub(super) fn read(
         multicast,
         bound,
         playout,
+        playout_min,
         unit_max,
         digest: digest?,
         attributes,

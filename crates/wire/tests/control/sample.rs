@@ -163,6 +163,7 @@ impl Sample<'_> {
             unit_len_max: self.random.u32(),
             datagram_len: self.random.u16(),
             playout_ns: self.random.u64(),
+            playout_min_ns: self.taste.full.then(|| self.random.u64()),
             digest: self.taste.full || self.random.chance(2),
             attributes: self.list(260, Self::attribute),
         }

@@ -97,6 +97,7 @@ pub fn to_json(flow: &Snapshot, first: Option<&Snapshot>, account: Option<&Accou
         "delay": delay,
         "delay_error_ns": flow.delay_error_ns,
         "lateness": (flow.lateness.count > 0).then(|| summary(&flow.lateness)),
+        "playout_ns": flow.playout_ns,
         "skew_ns": first.and_then(|first| flow.skew_ns(first)),
         "generation": flow.newest.generation,
         "position_ns": flow.newest.position_ns,

@@ -289,6 +289,7 @@ fn flow_json(flow: &FlowOffer) -> Value {
         "graph": describe::graph(flow),
         "bound_bps": flow.bound_bps,
         "playout_ns": flow.playout_ns,
+        "playout_min_ns": flow.playout_min_ns,
         "direction": direction,
     })
 }
