@@ -61,6 +61,20 @@ fn a_fast_link_is_filled_too() {
 
 /// 1.12 Mbit/s for a while, then all there is: what was learned is kept.
 #[test]
+fn an_application_that_has_a_little_more_than_the_link_loses_little() {
+    // 1.2 and 1.5 Mbit/s into 1, 50 ms each way and 300 ms of queue.
+    for apart in [9_300, 7_470] {
+        let mut world = alone("rate=1Mbit/s,delay=50ms,queue-bytes=37500", &entry());
+        world.slow_down(0, std::time::Duration::from_micros(apart));
+        world.run(s(10));
+        let (rates, lost) = world.measure(s(60));
+        let share = rates[0] / 1e6;
+        println!("{apart} µs apart: {share:.3} of the link, {:.3} % lost", lost * 100.0);
+        assert!(share > 0.9 && lost < 0.02, "{apart}: {share:.3}, {lost:.4} lost");
+    }
+}
+
+#[test]
 fn what_the_application_does_not_use_is_no_rate() {
     let mut world = alone(&link(142), &entry());
     world.run(s(5));

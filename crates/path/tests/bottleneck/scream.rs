@@ -427,3 +427,29 @@ fn over_dualpi2_it_shares_with_its_like_and_with_cubic() {
     let seen = measure(&mut world, s(60), "beside cubic over dualpi2", 40.0, ms(10));
     assert!(seen.rates.iter().all(|rate| *rate >= LINK / 4.0), "{:?}", seen.rates);
 }
+
+/// The cases of media where a module reports what came, and `bbr` holds them: a source that has a
+/// little more than the link is no reason to lose any.
+#[test]
+fn of_what_is_reported_bbr_loses_nothing_either() {
+    let mut world = World::new(&wide(1.0));
+    world.add(&bbr::entry(), Time::ZERO, ms(50));
+    world.slow_down(0, MEDIA_APART);
+    for mbit in [1.0, 2.5, 0.6, 1.0] {
+        world.set_link(&wide(mbit));
+        world.run(s(5));
+        let what = format!("bbr, 5.1, {mbit} Mbit/s");
+        let seen = measure(&mut world, s(15), &what, mbit, ms(50));
+        seen.check(&what, (mbit * MBIT).min(MEDIA_BPS));
+        assert!(seen.lost <= 0.01, "{what}: {:.4} lost", seen.lost);
+    }
+    let mut world = World::new(&wide(3.5));
+    for at in 0..3 {
+        world.add(&bbr::entry(), Time::from_millis(at * 20_000), ms(50));
+        world.slow_down(at as usize, MEDIA_APART);
+    }
+    world.run(s(80));
+    let seen = measure(&mut world, s(40), "bbr, 5.4", 3.5, ms(50));
+    assert!(seen.sum() >= 0.85 * 3.5 * MBIT && seen.lost <= 0.01, "{:?}", seen.rates);
+    assert!(jain(&seen.rates) >= 0.85, "{:?}", seen.rates);
+}

@@ -26,9 +26,11 @@ pub(super) struct Full {
 }
 
 impl Full {
-    /// A round is over; in it too much was lost for the path, or not.
+    /// A round is over; in it too much was lost for the path, or not. Where the application had no
+    /// more, the path may deliver more; but not where it queues and loses what little that was.
     pub fn look(&mut self, round: &Round, is_too_much: bool) {
         if round.is_app_limited {
+            self.rounds = if is_too_much { FULL_ROUNDS } else { self.rounds };
             return;
         }
         if round.rate >= self.rate / 4 * 5 {
