@@ -8,7 +8,7 @@
 //! A receiver that loses most of what comes, or says so, holds nobody else up.
 //!
 //! Invariants: what is saved is [`SAVED_MAX`] packets at most; of [`RECEIVERS_MAX`] receivers it is
-//! known what each has taken, the others are as one.
+//! known what each has taken: of more, that is forgotten of the one that came first.
 
 use std::collections::BTreeMap;
 
@@ -69,9 +69,10 @@ impl Budgets {
 
     /// Takes as many as there are of so many packets, for this receiver.
     pub fn take(&mut self, receiver: u32, wanted: u8) -> u8 {
-        let is_known = self.each.contains_key(&receiver) || self.each.len() < RECEIVERS_MAX;
-        let key = if is_known { receiver } else { u32::MAX };
-        let each = self.each.entry(key).or_insert_with(|| Saved::new(self.sent));
+        if self.each.len() == RECEIVERS_MAX && !self.each.contains_key(&receiver) {
+            self.each.pop_first();
+        }
+        let each = self.each.entry(receiver).or_insert_with(|| Saved::new(self.sent));
         let most = each.packets(self.sent, EACH_MILLI).min(self.all.packets(self.sent, ALL_MILLI));
         let taken = u64::from(wanted).min(most);
         each.take(taken);
@@ -104,6 +105,7 @@ mod tests {
             budgets.earn(1_000);
             budgets.take(receiver, 1);
         }
-        assert!(budgets.each.len() <= RECEIVERS_MAX + 1);
+        assert_eq!(budgets.each.len(), RECEIVERS_MAX);
+        assert!(budgets.each.contains_key(&99_999) && !budgets.each.contains_key(&0));
     }
 }
