@@ -42,8 +42,11 @@ fn beside_cubic_neither_starves() {
 
 #[test]
 fn who_is_far_away_gets_as_much() {
-    let rates = near_and_far(&entry());
-    assert!(jain(&rates) > 0.8, "{rates:?}");
+    // In a long queue the far one is ahead: as much as it keeps in flight is more of that.
+    for (queue, least) in [(71, 0.8), (100, 0.8), (142, 0.65)] {
+        let rates = near_and_far(&entry(), queue);
+        assert!(jain(&rates) > least, "{rates:?}");
+    }
 }
 
 #[test]
