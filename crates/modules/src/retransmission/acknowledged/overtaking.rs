@@ -8,12 +8,13 @@
 //! Invariant: it waits for one quarter at least and [`QUARTERS_MAX`] at most.
 
 use super::sending::UNKNOWN;
+use dacapo_base::Time;
 use std::time::Duration;
 
 /// How many quarters of a round trip packets may overtake each other, at most.
 const QUARTERS_MAX: u32 = 4;
 
-/// After so many times that something was lost, and nothing came twice, it is one again (RFC 8985,
+/// After so many recoveries from losses, in which nothing came twice, it is one again (RFC 8985,
 /// section 6.2.4).
 const PERSISTS: u32 = 16;
 
@@ -24,8 +25,10 @@ pub(super) struct Overtaking {
     round_last: Duration,
     /// For how many quarters of a round trip more what was overtaken is waited for.
     quarters: u32,
-    /// After how many more losses for none.
+    /// After how many more recoveries for none.
     persists: u32,
+    /// When the last one began: what left before and is lost is of it.
+    recovers_since: Option<Time>,
     /// How many the peer says that came twice.
     duplicates: u32,
 }
@@ -47,13 +50,23 @@ impl Overtaking {
         let more = duplicates.wrapping_sub(self.duplicates);
         if more > 0 && more < u32::MAX / 2 {
             self.duplicates = duplicates;
-            self.quarters = (self.quarters + 1).min(QUARTERS_MAX - 1);
-            self.persists = PERSISTS;
+            self.wait_longer();
         }
     }
 
-    /// Something was lost.
-    pub fn note_lost(&mut self) {
+    /// What was lost had only been late: it is waited for longer, or until nothing of the kind has
+    /// been for long.
+    pub fn wait_longer(&mut self) {
+        self.quarters = (self.quarters + 1).min(QUARTERS_MAX - 1);
+        self.persists = PERSISTS;
+    }
+
+    /// Something was lost, of which the newest left then.
+    pub fn note_lost(&mut self, now: Time, left: Option<Time>) {
+        if left.is_some_and(|left| self.recovers_since.is_some_and(|since| left <= since)) {
+            return;
+        }
+        self.recovers_since = Some(now);
         self.persists = self.persists.saturating_sub(1);
         self.quarters = if self.persists > 0 { self.quarters } else { 0 };
     }

@@ -168,6 +168,8 @@ impl Sending {
             cx.report_delivered(heard.packets, heard.bytes, sent_at);
         }
         if heard.spurious > 0 {
+            // It may have come before it was sent again: nothing comes twice that would show it.
+            self.overtaking.wait_longer();
             cx.report_spurious(heard.spurious);
         }
         self.find_lost(cx);
@@ -215,7 +217,7 @@ impl Sending {
         };
         self.lost_at = found.due;
         if !lost.is_empty() {
-            self.overtaking.note_lost();
+            self.overtaking.note_lost(cx.now(), found.left);
             let count = match self.goes {
                 Again::Lost => lost.iter().map(|range| range.end - range.start).sum(),
                 // Of the others nobody knows.

@@ -169,6 +169,8 @@ impl Receives for Receiving {
             return Some(Verdict::Drop(DropReason::Malformed));
         }
         self.saying.note(cx.now(), (low, attempt), count);
+        // What comes behind others is soon said, too: it is about to be taken for lost.
+        let was_missing = !self.holes.is_empty();
         let verdict = match place {
             Place::Next => self.pass(cx, number, slot),
             Place::Ahead(ahead) => self.keep(cx, ahead, slot),
@@ -177,7 +179,7 @@ impl Receives for Receiving {
                 Verdict::Drop(DropReason::Duplicate)
             }
         };
-        if self.saying.is_enough(cx.now(), !self.holes.is_empty()) {
+        if self.saying.is_enough(cx.now(), was_missing || !self.holes.is_empty()) {
             self.acknowledge(cx, copier);
         }
         Some(verdict)
