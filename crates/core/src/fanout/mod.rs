@@ -218,12 +218,8 @@ impl FanOut {
         let Some(member) = self.members.get(&place) else { return cx.pool.free(packet) };
         let (number, epoch) = (member.number, self.sender.current().number);
         // There is one epoch: the graph is not changed.
-        self.sender.with_epoch(cx, epoch, out, |runner, cx| {
-            runner.handle_receiver(number);
-            runner.handle_up(cx, packet);
-            runner.run(cx);
-            runner.take_up().drain().for_each(|packet| cx.pool.free(packet));
-        });
+        self.sender.with_epoch(cx, epoch, out, |runner, _| runner.handle_receiver(number));
+        self.sender.handle_packet(cx, epoch, packet, out);
     }
 
     /// Its modules have nobody to talk to: those who get it are several. It ends when one of them

@@ -2,7 +2,8 @@
 
 use super::seen::Seen;
 use dacapo_base::Time;
-use dacapo_packet::Packet;
+use dacapo_packet::{Packet, Pool};
+use dacapo_wire::parity::CODED_AT;
 
 /// Packets of a block that are kept: a view, and the index of its first segment.
 #[derive(Debug)]
@@ -12,6 +13,12 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
+    /// What is coded of each, by its index.
+    pub fn coded<'a>(&'a self, pool: &'a Pool) -> impl Iterator<Item = (u8, &'a [u8])> {
+        let coded = |at| pool.segment(&self.view, at).get(CODED_AT..).unwrap_or_default();
+        (0..self.view.segment_count()).zip(self.index..).map(move |(at, it)| (it, coded(at)))
+    }
+
     /// The index behind its last segment.
     pub fn end(&self) -> usize {
         usize::from(self.index) + self.view.segment_count()

@@ -52,11 +52,7 @@ impl Solving {
             sum.resize(self.coded_len, 0);
         }
         let kept = block.kept.iter().filter(|kept| kept.index < block.sources);
-        let known = kept.flat_map(|kept| {
-            let coded = |at| pool.segment(&kept.view, at).get(CODED_AT..).unwrap_or_default();
-            (0..kept.view.segment_count()).zip(kept.index..).map(move |(at, it)| (it, coded(at)))
-        });
-        add_known(sums, &self.parities, known);
+        add_known(sums, &self.parities, kept.flat_map(|kept| kept.coded(pool)));
     }
 
     /// A missing source by its place among them: its index, and its bytes as its peer was handed

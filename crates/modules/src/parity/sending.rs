@@ -14,6 +14,7 @@
 //! its sums are.
 
 use crate::blocks::code::add_known;
+use crate::blocks::heads::put_heads;
 use crate::blocks::leaving::Leaving;
 use dacapo_base::Time;
 use dacapo_lift::{Cx, Setup};
@@ -111,21 +112,13 @@ impl Sending {
     /// Numbers as many sources as the packet has segments, of which there is capacity for all, and
     /// adds them to the sums. False, and nothing done, when there is no room for the header.
     pub fn add(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> bool {
-        let segments = packet.segment_count();
-        let (len, last) = (packet.segment_len(0), packet.segment_len(segments.saturating_sub(1)));
-        let header = |at: usize| {
-            let length = if at + 1 == segments { last } else { len };
-            let index = self.count.saturating_add(at as u8);
-            let (block, sources) = (self.block as u32, self.size.sources);
-            Header { block, index, sources, length: length as u16 }.emit()
-        };
-        if cx.pool.put_head(packet, header).is_err() {
+        if !put_heads(cx.pool, packet, (self.block, self.count, self.size.sources)) {
             return false;
         }
         self.begun.get_or_insert(cx.now());
         self.class = packet.class;
         self.sum(cx, packet);
-        self.count = self.count.saturating_add(segments as u8);
+        self.count = self.count.saturating_add(packet.segment_count() as u8);
         true
     }
 

@@ -11,6 +11,7 @@
 
 use super::budgets::Budgets;
 use super::sent::SentBlock;
+use crate::blocks::heads::put_heads;
 use crate::blocks::leaving::Leaving;
 use crate::blocks::receiving::WINDOW;
 use crate::copying::Copier;
@@ -20,7 +21,7 @@ use dacapo_base::Time;
 use dacapo_lift::{Cx, Setup};
 use dacapo_packet::{Packet, Pool};
 use dacapo_wire::group_repair::{Ask, Said};
-use dacapo_wire::parity::{Header, extend};
+use dacapo_wire::parity::extend;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -91,24 +92,16 @@ impl Sending {
     /// Numbers as many sources as the packet has segments, of which there is capacity for all, and
     /// keeps a view of them. False, and nothing done, when there is no room for the header.
     pub fn add(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> bool {
-        let segments = packet.segment_count();
-        let (len, last) = (packet.segment_len(0), packet.segment_len(segments.saturating_sub(1)));
         let begun = self.open().map(|block| (block.number, block.sources));
-        let (number, first) = begun.unwrap_or((self.next, 0));
-        let sources = self.size;
-        let header = |at: usize| {
-            let length = if at + 1 == segments { last } else { len };
-            let index = first.saturating_add(at as u8);
-            Header { block: number as u32, index, sources, length: length as u16 }.emit()
-        };
-        if cx.pool.put_head(packet, header).is_err() {
+        let (block, first) = begun.unwrap_or((self.next, 0));
+        if !put_heads(cx.pool, packet, (block, first, self.size)) {
             return false;
         }
         if begun.is_none() {
-            self.blocks.push_back(SentBlock::new(number, cx.now(), packet.class));
-            (self.next, self.is_open) = (number + 1, true);
+            self.blocks.push_back(SentBlock::new(block, cx.now(), packet.class));
+            (self.next, self.is_open) = (block + 1, true);
         }
-        self.budgets.earn(segments as u64);
+        self.budgets.earn(packet.segment_count() as u64);
         (self.last, self.announced) = (Some(cx.now()), 0);
         self.bytes += packet.payload_len();
         let view = cx.pool.share(packet);

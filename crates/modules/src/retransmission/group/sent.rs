@@ -91,10 +91,7 @@ impl SentBlock {
             sum.resize(self.longest, 0);
         }
         let pool: &Pool = cx.pool;
-        let known = self.views.iter().flat_map(|kept| {
-            let coded = |at| pool.segment(&kept.view, at).get(CODED_AT..).unwrap_or_default();
-            (0..kept.view.segment_count()).zip(kept.index..).map(move |(at, it)| (it, coded(at)))
-        });
+        let known = self.views.iter().flat_map(|kept| kept.coded(pool));
         add_known(sums.get_mut(..rows.len()).unwrap_or_default(), &rows, known);
         self.rows = self.rows.saturating_add(count);
         if self.answers.len() == ANSWERS_MAX {
