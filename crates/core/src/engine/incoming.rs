@@ -222,10 +222,8 @@ impl Router {
             return self.shared.pool.free(packet);
         };
         let mut out = Out::default();
-        let (cx, mut packet) = (&mut self.shared.flow(now), Some(packet));
-        self.fan_outs.with(id, &mut out, |it, told| {
-            packet.take().into_iter().for_each(|packet| it.handle_answer(cx, place, packet, told));
-        });
+        let cx = &mut self.shared.flow(now);
+        self.fan_outs.with(id, &mut out, |it, told| it.handle_answer(cx, place, packet, told));
         self.route(now, out);
     }
 

@@ -20,9 +20,9 @@
 //!
 //! Invariants: a fan-out has members and is gone with the last; no member holds up another: who is
 //! slow loses, who pauses or is silent does not stop the source while another runs; the label is
-//! the sender's and the same for all; a graph is not changed; its modules are told of whom what
-//! comes back is, and those who send nothing to it take nothing from it; it is
-//! sent from an origin at which nobody takes part any more no longer, unless that is the last.
+//! the sender's and the same for all; a graph is not changed; what comes back to it is from a
+//! member, of which it is told which, and from nobody else; it is sent no longer from an origin at
+//! which nobody takes part any more, unless that is the last.
 
 mod member;
 mod set;

@@ -26,8 +26,11 @@ const PART: u64 = 20;
 /// The bytes of headers below, at least.
 const BELOW_LEN: u64 = 33;
 
-/// How many bytes may be saved for asking.
-const SAVED_MAX: u64 = 1_000_000 * (ASKS_MAX * ASK_LEN + 64) as u64;
+/// The bytes of an asking, less what it is of.
+const HEAD: u64 = LEN as u64 + BELOW_LEN;
+
+/// How many bytes may be saved for asking, in parts of one.
+const SAVED_MAX: u64 = FINE * (ASKS_MAX * ASK_LEN + 64) as u64;
 
 /// How much longer than a round trip one waits at random before asking, at most: of an answer that
 /// others get nothing is known sooner.
@@ -213,9 +216,6 @@ impl Asking {
         self.next = None;
     }
 }
-
-/// The bytes of an asking, less what it is of.
-const HEAD: u64 = LEN as u64 + BELOW_LEN;
 
 #[cfg(test)]
 mod tests {
