@@ -13,6 +13,7 @@
 use crate::config::GIVE_UP_AFTER;
 use crate::error::{Code, Error};
 use crate::graphs::Graphs;
+use crate::known::PathKnown;
 use crate::peer::Peer;
 use crate::port::Port;
 use crate::session::{check_names, named};
@@ -63,6 +64,8 @@ pub struct JoinRequest {
     pub transports: Vec<u16>,
     /// What every flow must be, besides what the Creator asks of it. Keys may be unknown.
     pub attributes: Vec<AttributeForm>,
+    /// What is known of the path to it.
+    pub path: PathKnown,
     /// Media are to begin where those are who have joined before.
     pub live: bool,
     /// It may be sent to another port: it says that it follows, and has no other session here.
@@ -150,6 +153,8 @@ pub(crate) struct Served {
 /// Who asks for a session.
 pub(crate) struct Asking<'a> {
     pub peer: &'a Peer,
+    /// What is known of the path to it.
+    pub path: PathKnown,
     /// Where this end is reached besides.
     pub further: Vec<SocketAddr>,
     /// It has no other session here.
@@ -342,6 +347,7 @@ fn joining(graphs: &Graphs, join: Join, asking: &Asking<'_>) -> JoinRequest {
         transports: common(transports, &join.transports),
         name: join.name,
         attributes: join.attributes,
+        path: asking.path,
         live: join.live,
         // Where there are no ports there is no other one to go to.
         is_free: join.follows && asking.is_only && asking.peer.remote().port().is_some(),

@@ -181,6 +181,7 @@ fn joining(plan: &Plan) -> dacapo_core::JoinRequest {
         modules: Vec::new(),
         transports: Vec::new(),
         attributes: Vec::new(),
+        path: dacapo_core::PathKnown::default(),
         live: false,
         is_free: false,
     }
@@ -536,4 +537,47 @@ fn a_bound_of_the_file_that_is_too_low_for_the_speed_is_refused_with_the_speed_t
     let asks = dacapo::Attributes::new().max(dacapo_qos::AttributeKey::Throughput, 3_000_000);
     let refused = plan.explain_for(&asks).unwrap_err();
     assert!(refused.text.contains("sound: at 10 times its speed"), "{refused}");
+}
+
+/// Readings of which 1 in 1,000 may be missing after half a second; nothing is said of the path.
+const READINGS: &str = "[session]\nname = \"readings\"\n[[flow]]\nname = \"data\"\n\
+    from = \"creator\"\nsource = { raw = true }\nunit_max = \"1000 B\"\n\
+    attributes = { loss = \"0.1 %\", frame_rate = \"100 /s\", delay = \"500 ms\" }\n";
+
+/// The modules that are chosen for who joins from far away, over a path of which so much is known.
+fn chosen_for(plan: &Plan, path: dacapo_core::PathKnown) -> Result<Vec<u16>, String> {
+    let catalogue = dacapo::catalogue();
+    let joining = dacapo_core::JoinRequest {
+        remote: "192.0.2.1:1".parse().unwrap(),
+        modules: catalogue.entries().iter().map(|entry| entry.spec.id).collect(),
+        transports: catalogue.transports().iter().map(|spec| spec.id).collect(),
+        path,
+        ..joining(plan)
+    };
+    let offers = plan.publisher(1.0).offer(&joining, &plan.spec().flows);
+    let offers = offers.map_err(|error| error.text)?;
+    Ok(offers[0].graph.nodes.iter().map(|node| node.module).collect())
+}
+
+#[test]
+fn who_is_far_away_gets_another_graph_where_nobody_describes_the_path() {
+    let away = |rtt_ms, is_probed| dacapo_core::PathKnown {
+        rtt_min: Some(Duration::from_millis(rtt_ms)),
+        is_probed,
+        ..dacapo_core::PathKnown::default()
+    };
+    let plan = Plan::parse(READINGS, "readings", &Assumptions::default()).unwrap();
+    let assumed = chosen_for(&plan, dacapo_core::PathKnown::default()).unwrap();
+    let far = chosen_for(&plan, away(500, false)).unwrap();
+    assert_ne!(assumed, far, "no question is answered in time");
+    assert_eq!(chosen_for(&plan, away(60, false)).unwrap(), assumed, "as the internet is assumed");
+    // What one round trip would refuse is chosen as assumed, what many refuse is refused.
+    assert_eq!(chosen_for(&plan, away(1_200, false)).unwrap(), assumed);
+    let refused = chosen_for(&plan, away(1_200, true)).unwrap_err();
+    assert!(refused.contains("delay"), "{refused}");
+    let held = dacapo_core::PathKnown { held_bps: Some(500_000), ..away(60, true) };
+    assert!(chosen_for(&plan, held).is_err(), "readings take 800 kbit/s");
+    let described = format!("{READINGS}[path]\nassume = \"internet\"\n");
+    let plan = Plan::parse(&described, "readings", &Assumptions::default()).unwrap();
+    assert_eq!(chosen_for(&plan, away(1_200, true)).unwrap(), assumed, "an order");
 }

@@ -232,7 +232,8 @@ fn who_asks_for_more_gets_another_protocol_and_the_others_keep_theirs() {
 fn who_asks_for_the_impossible_is_refused_with_the_nearest_and_who_contradicts_with_the_bound() {
     let folder = Folder::new("impossible");
     let session = format!("{RADIO}delay = \"2 s\"\nthroughput = {{ max = \"1 Mbit/s\" }}\n");
-    let plan = radio(&folder, &session);
+    // The path that there is, which would be measured, is shorter.
+    let plan = radio(&folder, &format!("{session}[path]\nassume = \"internet\"\n"));
     let mut lab = serve(&plan);
     let asked = Attributes::new().max(AttributeKey::Loss, 0).max(AttributeKey::Delay, 60_000_000);
     let viewer = lab.join_with(catalogue_without("arq-sr"), asking(&asked), none());

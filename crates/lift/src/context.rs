@@ -145,6 +145,12 @@ impl<'a> Cx<'a> {
         effects.signals.see_lost(module, count, sent_at);
     }
 
+    /// Reports that so many packets in a row did not come the first time, and those around them
+    /// did: by this the path knows how long runs of losses are.
+    pub fn report_run(&mut self, packets: u64) {
+        self.see(PathSeen { lost_runs: 1, lost_in_runs: packets, ..PathSeen::default() });
+    }
+
     /// Reports packets that were reported lost and had come, or were only late.
     pub fn report_spurious(&mut self, packets: u64) {
         self.see(PathSeen { spurious_packets: packets, ..PathSeen::default() });

@@ -109,12 +109,15 @@ fn a_publisher_learns_who_joins_and_gets_only_numbers_that_it_knows() {
     let session = it.join(wishes);
     it.lab.offered(session);
     let (modules, transports) = ids();
+    let known = it.joined.lock().unwrap()[0].path;
+    assert!(known.rtt_min.is_some_and(|rtt| !rtt.is_zero()), "of the handshake: {known:?}");
     let expected = JoinRequest {
         name: "test".into(),
         remote: it.lab.world.address(it.lab.participant).into(),
         modules,
         transports,
         attributes: vec![wish],
+        path: known,
         live: true,
         is_free: false,
     };

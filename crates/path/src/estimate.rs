@@ -88,6 +88,12 @@ impl RttEstimate {
         span.most - span.least
     }
 
+    /// How many measurements it goes by, of the last ones.
+    #[must_use]
+    pub fn samples(&self) -> u32 {
+        self.spans[0].count + self.spans[1].count
+    }
+
     /// The least measurement.
     #[must_use]
     pub fn min(&self) -> Option<Duration> {

@@ -11,6 +11,9 @@ const RATE_SPAN_MIN: Duration = Duration::from_millis(100);
 /// A share of losses is that of so many packets at least, and of twice as many at most.
 const LOSS_SPAN: u64 = 1_024;
 
+/// From so many runs of losses on it is known how long they are.
+const RUNS_MIN: u64 = 32;
+
 /// What a transport below says of the path of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BelowSeen {
@@ -65,6 +68,15 @@ impl Estimates {
     pub fn handle_counted(&mut self, sent: u64, received: u64) {
         self.counted.handle(received.min(sent), sent.saturating_sub(received));
         self.say_loss();
+    }
+
+    /// The mean length of a run of lost packets, in thousandths of a packet, once modules have seen
+    /// enough of them.
+    #[must_use]
+    pub fn burst_milli(&self) -> Option<u64> {
+        let runs = self.seen.lost_runs;
+        let milli = u128::from(self.seen.lost_in_runs.max(runs)) * 1_000;
+        (runs >= RUNS_MIN).then(|| (milli / u128::from(runs)) as u64)
     }
 
     /// What both ends have counted is of all packets; modules say nothing of some flows.
@@ -181,6 +193,18 @@ mod tests {
         let mut loss = LossSpan::default();
         loss.handle(huge.delivered_packets, huge.lost_packets);
         assert!(loss.ppm().is_some());
+    }
+
+    #[test]
+    fn how_long_runs_of_losses_are_is_known_from_thirty_two_on() {
+        let mut it = Estimates::default();
+        let runs = |lost_runs, lost_in_runs| PathSeen { lost_runs, lost_in_runs, ..seen(0, 0) };
+        it.handle_seen(Time::ZERO, &runs(31, 93), 0, Duration::ZERO);
+        assert_eq!(it.burst_milli(), None);
+        it.handle_seen(Time::ZERO, &runs(9, 7), 0, Duration::ZERO);
+        assert_eq!(it.burst_milli(), Some(2_500));
+        it.handle_seen(Time::ZERO, &runs(u64::MAX, 0), 0, Duration::ZERO);
+        assert_eq!(it.burst_milli(), Some(1_000), "a run has a packet");
     }
 
     #[test]

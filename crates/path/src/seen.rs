@@ -21,6 +21,10 @@ pub struct PathSeen {
     pub spurious_packets: u64,
     /// Packets that came with a mark of congestion (ECN; RFC 3168).
     pub marked_packets: u64,
+    /// Runs of packets that did not come, between packets that did.
+    pub lost_runs: u64,
+    /// The packets of those runs.
+    pub lost_in_runs: u64,
     /// The newest round trip, without the time that the other end held it.
     pub rtt: Option<Duration>,
 }
@@ -43,6 +47,8 @@ impl PathSeen {
         self.lost_sent_at = self.lost_sent_at.max(later.lost_sent_at);
         add(&mut self.spurious_packets, later.spurious_packets);
         add(&mut self.marked_packets, later.marked_packets);
+        add(&mut self.lost_runs, later.lost_runs);
+        add(&mut self.lost_in_runs, later.lost_in_runs);
         self.rtt = later.rtt.or(self.rtt);
     }
 }

@@ -1,4 +1,4 @@
-//! [`PathAssumption`]: what is assumed of the network before anything was measured.
+//! [`PathAssumption`]: what is assumed of the network, whatever would be measured.
 //!
 //! A preset ([`PathPreset`]) and the figures that are set apart from it, as a session file
 //! (`[path]`) or a command line (`wireless,loss=1%,delay=20ms`) gives them.

@@ -466,6 +466,11 @@ impl Connection {
         self.inner.stats().frame_rx.acks
     }
 
+    /// The shortest round trip; none before anything was acknowledged.
+    pub fn rtt_min(&self) -> Option<Duration> {
+        (self.acked() > 0).then(|| self.inner.min_rtt())
+    }
+
     pub fn heard(&self) -> u64 {
         let seen = self.inner.stats().frame_rx;
         seen.acks

@@ -530,6 +530,11 @@ impl Control {
         self.connections.get(&conn).map_or(0, |it| it.acked())
     }
 
+    /// The shortest round trip of a connection; none before anything was acknowledged.
+    pub fn rtt_min(&self, conn: ConnId) -> Option<Duration> {
+        self.connections.get(&conn)?.rtt_min()
+    }
+
     pub fn connection_count(&self) -> usize {
         self.connections.len()
     }

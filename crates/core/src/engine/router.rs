@@ -16,6 +16,7 @@ use crate::events::{CoreEvent, Events};
 use crate::fanout::FanOuts;
 use crate::flow::{FlowEvent, FlowOut};
 use crate::ids::{FanOutId, PeerId, SessionId};
+use crate::known::PathKnown;
 use crate::peer::{Identity, PeerCx, Peers, Routed};
 use crate::served::{self, Asking, JoinParams, Refusal, Served, ServedSessions};
 use crate::session::table::Role;
@@ -319,9 +320,12 @@ impl Router {
         let Some((peer, it)) = peer.and_then(|id| Some((id, self.peers.get(id)?))) else {
             return Err(Error::new(Code::Internal, "a session without a peer").into());
         };
-        let further = self.shared.further_for(it.local(), &it.remote());
-        let asking =
-            Asking { peer: it, further, is_only: self.sessions.with_peer(peer).nth(1).is_none() };
+        let asking = Asking {
+            peer: it,
+            path: PathKnown::of(it, it.conn().and_then(|conn| self.control.rtt_min(conn))),
+            further: self.shared.further_for(it.local(), &it.remote()),
+            is_only: self.sessions.with_peer(peer).nth(1).is_none(),
+        };
         let name = join.name.clone();
         let is_running = |flow: &FlowOffer| {
             let is_shared = self.shared.graphs.is_shared(flow.transport);

@@ -10,7 +10,6 @@
 //! network says of lengths changes nothing by itself.
 
 use crate::flow::{FlowSeen, PathTimes};
-use crate::status::PathStatus;
 use dacapo_base::{Address, Ecn, Time};
 use dacapo_path::{Answer, Came, ClockOffset, ControllerEntry, Heard, Life, Path, Question, Sent};
 use dacapo_wire::probe::{self, Count, Probe};
@@ -142,9 +141,9 @@ impl DataPath {
         self.path.prober().map(|prober| *prober.offset())
     }
 
-    /// What is known of it.
-    pub fn status(&self) -> PathStatus {
-        PathStatus::of(&self.path)
+    /// What is controlled, and was measured.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Modules have seen more of it.

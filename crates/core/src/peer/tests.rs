@@ -130,7 +130,7 @@ fn what_is_in_flight_is_not_let_out_again_before_something_of_it_has_come() {
     assert_eq!(path.allowance(at(1_000), true), 10_000);
     path.handle_sent(at(1_000), &sent(4));
     assert_eq!(path.allowance(at(1_000), true), 6_000);
-    assert_eq!(path.status().in_flight_bytes, 4_000);
+    assert_eq!(path.path().in_flight_bytes(), 4_000);
     path.handle_sent(at(1_000), &sent(6));
     assert!(!path.poll_room(at(1_000)), "nothing waits");
     assert!(!path.poll_earlier());
@@ -149,8 +149,8 @@ fn what_has_come_here_says_nothing_of_what_has_left() {
     let FlowSeen { left, .. } = came(3);
     path.handle_seen(at(1_010), &FlowSeen { came: left, ..FlowSeen::default() });
     assert_eq!(path.allowance(at(1_010), true), 6_000);
-    assert_eq!(path.status().estimates.came.delivered_packets, 3);
-    assert_eq!(path.status().controller, "narrow");
+    assert_eq!(path.path().estimates().came.delivered_packets, 3);
+    assert_eq!(path.path().controller(), "narrow");
 }
 
 #[test]

@@ -23,6 +23,7 @@ mod explain;
 mod graph;
 mod line;
 mod load;
+mod measured;
 mod need;
 mod publisher;
 

@@ -12,6 +12,7 @@
 
 use super::choice::{self, Constraints};
 use super::load;
+use super::measured::path_to;
 use super::need::Need;
 use super::{Assumptions, OpenBytes, name_groups};
 use crate::access::Opening;
@@ -45,7 +46,8 @@ impl SessionProvider for MediaPublisher {
     ) -> Result<Vec<FlowOffer>, Error> {
         failpoint!("plan.offer");
         let asked = attributes_of(&joining.attributes)?;
-        let constraints = self.around(joining);
+        let assumed = self.around(joining);
+        let measured = self.measured(joining, &assumed);
         let (mut offers, mut keys, mut all) = (Vec::new(), Vec::new(), Vec::new());
         for flow in published {
             let Some((need, planned)) = self.of(flow) else {
@@ -53,17 +55,23 @@ impl SessionProvider for MediaPublisher {
                 return Err(Error::new(Code::AccessFailed, text));
             };
             let need = changed(need, planned, flow)?;
-            let chosen = choice::tightened(&need, &asked, &constraints);
-            let chosen = chosen.map_err(|error| {
-                self.lacking(error, &need, &asked, &constraints, joining.remote)
-            })?;
+            // What others receive too is chosen for all of them.
+            let around = if need.multicast.is_some() { &assumed } else { &measured };
+            let chosen = choice::tightened(&need, &asked, around);
+            // One round trip may have waited for a processor: it does not refuse anything.
+            let chosen = chosen.or_else(|error| match joining.path.is_probed {
+                true => Err(error),
+                false => choice::tightened(&need, &asked, &assumed),
+            });
+            let chosen = chosen
+                .map_err(|error| self.lacking(error, &need, &asked, around, joining.remote))?;
             let mut offer = chosen.offer;
             keep_changes(&mut offer, planned, flow);
             offers.push(offer);
             keys.push(need.found.group());
             all.push((need, chosen.load_bps));
         }
-        load::check(all.iter().map(|(need, load_bps)| (need, *load_bps)), &constraints.path)?;
+        load::check(all.iter().map(|(need, load_bps)| (need, *load_bps)), &measured.path)?;
         name_groups(&mut offers, &keys);
         Ok(offers)
     }
@@ -187,6 +195,16 @@ impl MediaPublisher {
             // What needs one host is in the catalogue when the JOIN says that it was found.
             is_near: self.assumptions.path.is_none(),
         }
+    }
+
+    /// The same, with what is known of the path where nobody describes it.
+    fn measured(&self, joining: &JoinRequest, assumed: &Constraints) -> Constraints {
+        let is_described = self.assumptions.path.is_some() || assumed.on_loopback;
+        let path = match is_described {
+            true => assumed.path,
+            false => path_to(assumed.path, &joining.path),
+        };
+        Constraints { path, ..assumed.clone() }
     }
 
     /// A refusal, with what the participant lacks where that is the only reason.

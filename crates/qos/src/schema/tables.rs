@@ -26,8 +26,8 @@ use super::quantity::{Duration, Frequency, Rate, Share, Size};
 pub(super) struct SessionDocument {
     /// What the session is called.
     session: SessionTable,
-    /// What is assumed of the network while nothing has been measured; all flows are planned with
-    /// it.
+    /// What is assumed of the network; all flows are planned with it. Left out, what is measured of
+    /// the path to who joins counts, and "internet" for what is not.
     path: Option<PathTable>,
     /// The flows, one [[flow]] each, with different names.
     #[schemars(length(min = 1, max = MAX_FLOWS))]

@@ -224,6 +224,9 @@ impl Sending {
                 Again::AllBehind => 1,
             };
             cx.report_lost_sent_at(count, found.left);
+            if self.goes == Again::Lost {
+                lost.iter().for_each(|range| cx.report_run(range.end - range.start));
+            }
             lost.iter().for_each(|range| self.again.insert(range.clone()));
         }
         self.lost = lost;

@@ -86,8 +86,8 @@ fn what_modules_have_seen_of_what_left_wakes_a_peer_and_what_came_does_not() {
     let FlowSeen { left: seen, .. } = left(3);
     let came = FlowSeen { came: seen, ..FlowSeen::default() };
     assert!(!peers.handle_seen(at(1_000), ONE, &came) && !peers.all.is_any_awake());
-    let status = peers.get(ONE).unwrap().data().status();
-    assert_eq!(status.estimates.came.delivered_packets, 3);
+    let estimates = peers.get(ONE).unwrap().data().path().estimates();
+    assert_eq!(estimates.came.delivered_packets, 3);
     assert!(!peers.handle_seen(at(1_000), ONE, &left(3)), "nothing waits for room");
     assert!(peers.all.is_awake(ONE) && !peers.all.is_awake(OTHER));
     let sent = Sent {
