@@ -41,7 +41,7 @@ pub struct HostConfig {
     /// that are new go to another one.
     pub full_permille: u16,
     /// The controller of each path of datagrams, by its name in the catalogue; `None`: what modules
-    /// report about yields to others (`cubic`), but on this very host, where flows keep the bounds
+    /// report about yields to others (`bbr`), but on this very host, where flows keep the bounds
     /// that were agreed (`reserved`).
     pub controller: Option<&'static str>,
 }

@@ -12,8 +12,8 @@ pub const GRAPH: &str = "segment,arq-sr,checksum";
 
 const OPTIONS: &[&str] = &["--transport", "udp", "--graph", GRAPH];
 
-/// With the usual controller, and with BBR.
-pub static ARQ: Dacapo = Dacapo::new(Which::Now, OPTIONS);
+/// With one controller, and with the other.
+pub static ARQ: Dacapo = Dacapo::new(Which::Now, OPTIONS).controlled("DACAPO_CONTROLLER=cubic");
 pub static ARQ_BBR: Dacapo = Dacapo::new(Which::Now, OPTIONS).controlled("DACAPO_CONTROLLER=bbr");
 
 /// Held to a bound; what does not yield.

@@ -62,7 +62,7 @@ impl Builder {
         self
     }
 
-    /// The controller of each path of datagrams, by its name; when nothing is said `cubic`, and
+    /// The controller of each path of datagrams, by its name; when nothing is said `bbr`, and
     /// `reserved` where both ends are on one host.
     #[must_use]
     pub fn control_by(self, name: &'static str) -> Self {

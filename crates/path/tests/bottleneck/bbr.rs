@@ -1,7 +1,8 @@
 //! `bbr` in the bottleneck: what a path loses by itself does not slow it down.
 
-use crate::world::{PACKET_LEN, jain};
+use crate::world::{PACKET_LEN, World, jain};
 use crate::{LINK, alone, beside, link, ms, near_and_far, s, share_alone, together};
+use dacapo_base::Time;
 use dacapo_path::ControllerEntry;
 use dacapo_path::controllers::{bbr, cubic};
 
@@ -98,6 +99,36 @@ fn a_startup_of_few_packets_does_not_open_the_window() {
     let flow = &mut world.flows[0];
     let allowed = flow.path.allowance(world.now, true);
     assert!(allowed <= 20 * PACKET_LEN, "{allowed} bytes");
+}
+
+/// What several get of a link whose queue holds a fifth of what is under way, and what is lost.
+fn in_a_short_queue(count: u64, loss: &str) -> (Vec<f64>, f64) {
+    let link = format!("rate=100Mbit/s,delay=10ms,queue=33,jitter=300us{loss}");
+    let mut world = World::new(&link);
+    (0..count).for_each(|at| world.add(&entry(), Time::from_millis(at * 230), ms(10)));
+    world.run(s(15));
+    let (rates, lost) = world.measure(s(30));
+    println!("{count}{loss}: Jain {:.3}, {:.2} % lost", jain(&rates), lost * 100.0);
+    assert!(rates.iter().sum::<f64>() > 90e6, "{rates:?}");
+    (rates, lost)
+}
+
+/// Nobody feels such a queue; that what is lost there is their own doing is heard by asking for
+/// half.
+#[test]
+fn what_is_lost_in_a_queue_that_nobody_feels_is_not_taken_for_the_paths() {
+    for (count, most) in [(2, 0.02), (5, 0.06), (10, 0.13)] {
+        let (rates, lost) = in_a_short_queue(count, "");
+        assert!(jain(&rates) > 0.9 && lost < most, "{rates:?}, {lost:.4} lost");
+    }
+}
+
+#[test]
+fn what_is_lost_by_chance_beside_such_a_queue_is() {
+    for (loss, most) in [(5, 0.07), (10, 0.12)] {
+        let (rates, lost) = in_a_short_queue(2, &format!(",loss={loss}%"));
+        assert!(jain(&rates) > 0.75 && lost < most, "{rates:?}, {lost:.4} lost");
+    }
 }
 
 /// Where a path begins to lose by chance while it is used, asking for more goes on.

@@ -1,69 +1,66 @@
-//! [`Hearing`]: whether what is lost is the path's own, by whether a queue can be felt.
+//! [`Hearing`]: whether what is lost is the path's own, by asking for half for a while.
 //!
 //! ```text
-//!   asking for more:  round trips get longer     a queue, so it is ours
-//!   cruising:         half as much or less       what is lost now is the path's
-//!                     they stay long, or never   others keep it full: nothing is known
-//!                     got longer
+//!   too much is lost, and no queue is felt:  asks for half
+//!                       as much is lost      the path's own, which is made up for from now on
+//!                       hardly any is        it was ours: less from now on
+//!                       a queue is felt      others keep it full: nothing is known
 //! ```
+//!
+//! A queue of a few packets is felt by nobody, and many that share one lose a tenth there; only
+//! asking for less tells that from a radio that loses a tenth.
 
-use super::losses::Count;
+use super::losses::{Count, KNOWN_MIN};
+use dacapo_base::Time;
 use std::time::Duration;
 
-/// From so many packets and rounds of a cruise on it is known what the path loses by itself.
-const LISTENED: u64 = 1_024;
-const LISTENED_ROUNDS: u64 = 3;
+/// It is asked for half so often at most: of a path whose round trips take microseconds more is
+/// asked every few milliseconds.
+const EVERY: Duration = Duration::from_secs(5);
 
-/// Where asking for more lost too much, it is looked for so many rounds more whether a queue is
-/// felt.
-const JUDGED_AFTER: u64 = 1;
+/// It is asked for half so long at most, in doubt.
+const MOST: Duration = Duration::from_secs(1);
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Hearing {
-    /// By how much asking for more made round trips longer; nothing where that was no queue.
-    felt: Duration,
-    /// They were as long while it cruised.
+    /// Half is asked for because of a doubt.
+    doubts: bool,
+    /// When that was so last.
+    doubted: Option<Time>,
+    /// A queue was felt though half was asked for.
     is_deaf: bool,
-    /// What came and was lost while it cruised.
-    listened: Count,
-    /// So much was in flight when asking for more lost too much, and how many rounds are left.
-    suspect: Option<(u64, u64)>,
+    /// What came and was lost meanwhile.
+    count: Count,
 }
 
 impl Hearing {
-    /// While it does not know yet what the path loses by itself it does not make up for that.
-    pub fn is_listening(rounds: u64, count: Count) -> bool {
-        rounds < LISTENED_ROUNDS || count.all() < LISTENED
+    /// Too much is lost: whether to ask for half now, which was not done lately.
+    pub fn doubt(&mut self, now: Time) -> bool {
+        let is_new = self.doubted.is_none_or(|at| now.since(at) >= EVERY);
+        if is_new {
+            (self.doubted, self.doubts) = (Some(now), true);
+        }
+        is_new
     }
 
-    /// A round of a cruise is over, in which round trips were so much longer.
-    pub fn listen(&mut self, count: Count, longer: Duration) {
-        self.listened.add(count);
-        self.is_deaf |= longer > self.felt / 2;
+    /// A round is over in which half was asked for; round trips were so much longer than those that
+    /// the path takes at least.
+    pub fn listen(&mut self, count: Count, longer: Duration, rtt_min: Duration) {
+        self.count.add(count);
+        self.is_deaf |= longer > rtt_min / 16 + Duration::from_millis(1);
     }
 
-    /// A round of anything else is over, in which they were so much longer, by a queue.
-    pub fn feel(&mut self, longer: Duration) {
-        self.felt = self.felt.max(longer);
+    /// Whether half was asked for long enough, after this time.
+    pub fn is_enough(&self, time: Duration) -> bool {
+        !self.doubts || self.count.all() >= KNOWN_MIN || time >= MOST
     }
 
-    /// Asking for more lost too much, with so much in flight.
-    pub fn suspect(&mut self, flight: u64) {
-        self.suspect = Some((flight, JUDGED_AFTER)).filter(|_| self.felt.is_zero());
-    }
-
-    /// A round is over: so much in flight was too much, if no queue was felt meanwhile.
-    pub fn judge(&mut self) -> Option<u64> {
-        let (flight, rounds) = self.suspect.filter(|_| self.felt.is_zero())?;
-        self.suspect = rounds.checked_sub(1).map(|left| (flight, left));
-        Some(flight).filter(|_| rounds == 0)
-    }
-
-    /// It asks for more from now on: what was heard, where that is the path's own.
+    /// Half is asked for no longer: what was heard, where it is the path's own.
     pub fn take(&mut self) -> Option<Count> {
-        let heard = std::mem::take(self);
-        Some(heard.listened).filter(|_| !heard.felt.is_zero() && !heard.is_deaf)
+        let (count, is_deaf) = (std::mem::take(&mut self.count), self.is_deaf);
+        (self.doubts, self.is_deaf) = (false, false);
+        Some(count).filter(|count| !is_deaf && count.all() > 0)
     }
 }
 
@@ -72,32 +69,34 @@ mod tests {
     use super::*;
 
     const COUNT: Count = Count { came: 95, lost: 5 };
+    const RTT: Duration = Duration::from_millis(32);
 
     const fn ms(ms: u64) -> Duration {
         Duration::from_millis(ms)
     }
 
     #[test]
-    fn what_is_lost_without_a_queue_that_could_be_felt_is_the_paths_own() {
-        let mut it = Hearing::default();
-        it.feel(ms(10));
-        it.listen(COUNT, ms(4));
-        assert_eq!((it.take(), it.take()), (Some(COUNT), None), "once");
-        it.listen(COUNT, ms(0));
-        assert_eq!(it.take(), None, "none was felt");
-        it.feel(ms(10));
-        it.listen(COUNT, ms(0));
-        it.listen(COUNT, ms(6));
-        assert_eq!(it.take(), None, "it was there all the time");
+    fn it_doubts_now_and_then_and_listens_until_it_knows_or_a_second() {
+        let (mut it, now) = (Hearing::default(), Time::from_millis(7));
+        assert!(it.is_enough(ms(0)), "no doubt");
+        assert!(it.doubt(now));
+        assert_eq!([it.is_enough(ms(999)), it.is_enough(ms(1_000))], [false, true]);
+        it.listen(COUNT, ms(1), RTT);
+        assert!(!it.is_enough(ms(300)));
+        it.listen(COUNT, ms(1), RTT);
+        assert!(it.is_enough(ms(300)));
+        assert_eq!(it.take(), Some(Count { came: 190, lost: 10 }));
+        assert!(!it.doubt(now + ms(4_999)) && it.is_enough(ms(0)), "it was heard");
+        assert!(it.doubt(now + ms(5_000)));
     }
 
     #[test]
-    fn where_no_queue_is_felt_what_was_in_flight_was_too_much() {
+    fn where_a_queue_is_felt_nothing_is_known() {
         let mut it = Hearing::default();
-        it.suspect(9_000);
-        assert_eq!([it.judge(), it.judge(), it.judge()], [None, Some(9_000), None]);
-        it.suspect(9_000);
-        it.feel(ms(3));
-        assert_eq!([it.judge(), it.judge()], [None, None]);
+        it.listen(COUNT, ms(4), RTT);
+        it.listen(COUNT, ms(0), RTT);
+        assert_eq!((it.take(), it.take()), (None, None));
+        it.listen(COUNT, ms(3), RTT);
+        assert_eq!(it.take(), Some(COUNT), "the next time is another");
     }
 }

@@ -1,8 +1,8 @@
 //! [`Losses`]: what a path loses by itself, and what it loses because too much is sent.
 //!
 //! ```text
-//!   no queue      lost: the path's own share, of the last thousands of packets
-//!   a queue, or probing for more:  lost beyond that share, by more than chance: too much
+//!   half asked for, no queue   lost: the path's own share, of the last hundreds of packets
+//!   else                       lost beyond that share, by more than chance: too much
 //! ```
 //!
 //! Our own: BBR takes all above 2 % for too much, and stops on a path that loses more by itself.
@@ -15,14 +15,18 @@ use std::time::Duration;
 /// So much more than the path's own share is too much (draft-ietf-ccwg-bbr, section 2.7).
 const TOO_MUCH_PPM: u64 = 20_000;
 
-/// From so many packets on the path's own share is known; of eight times as many half is forgotten.
-const KNOWN_MIN: u64 = 512;
+/// From so many packets on the path's own share is known; of eight times as many half is
+/// forgotten when there are others.
+pub(super) const KNOWN_MIN: u64 = 128;
 
 /// The most that is believed.
 const OWN_MAX_PPM: u64 = 300_000;
 
 /// A share that nothing has confirmed for so long is forgotten.
 const OLD_AFTER: Duration = Duration::from_secs(30);
+
+/// A share that is made up for is confirmed so often.
+const CONFIRM_AFTER: Duration = Duration::from_secs(10);
 
 /// Packets that came and that were lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,10 +63,10 @@ pub(super) struct Losses {
 impl Losses {
     /// So much came and was lost where no queue was.
     pub fn note_own(&mut self, now: Time, count: Count) {
-        self.own.add(count);
         while self.own.all() >= 8 * KNOWN_MIN {
             self.own = Count { came: self.own.came / 2, lost: self.own.lost / 2 };
         }
+        self.own.add(count);
         self.seen = Some(now);
     }
 
@@ -75,6 +79,13 @@ impl Losses {
         self.own.share_ppm().min(OWN_MAX_PPM)
     }
 
+    /// Whether what is made up for is to be listened to again: who shares a full queue may have
+    /// heard the others' doing.
+    pub fn is_to_be_confirmed(&self, now: Time) -> bool {
+        self.own_ppm(now) >= TOO_MUCH_PPM
+            && self.seen.is_some_and(|at| now.since(at) >= CONFIRM_AFTER)
+    }
+
     /// So much came and was lost before the path is asked for more.
     pub fn note_before(&mut self, count: Count) {
         self.before = count;
@@ -83,7 +94,7 @@ impl Losses {
     /// Whether so many losses are more than the path's own, and than there were before it was asked
     /// for more.
     pub fn are_more_than_before(&self, now: Time, count: Count) -> bool {
-        let is_known = self.before.all() >= KNOWN_MIN / 4;
+        let is_known = self.before.all() >= KNOWN_MIN;
         let before = if is_known { self.before.share_ppm().min(OWN_MAX_PPM) } else { 0 };
         exceed(self.own_ppm(now).max(before), count)
     }
@@ -115,10 +126,21 @@ mod tests {
         let (mut it, now) = (Losses::default(), Time::ZERO);
         assert!(it.are_too_many(now, count(950, 50)), "5 % of a path of which nothing is known");
         (0..40).for_each(|_| it.note_own(now, count(95, 5)));
-        assert_eq!(it.own_ppm(now), 50_000);
+        // Halves of what is forgotten are rounded down.
+        assert!((49_000..=50_000).contains(&it.own_ppm(now)), "{}", it.own_ppm(now));
         assert!(!it.are_too_many(now, count(950, 50)) && !it.are_too_many(now, count(90, 10)));
         assert!(it.are_too_many(now, count(880, 120)));
         assert!(it.own_ppm(now + OLD_AFTER + Duration::from_secs(1)) == 0, "long ago");
+    }
+
+    #[test]
+    fn what_is_made_up_for_is_confirmed_and_a_little_is_not() {
+        let (mut it, now) = (Losses::default(), Time::ZERO);
+        assert!(!it.is_to_be_confirmed(now + CONFIRM_AFTER));
+        it.note_own(now, count(990, 10));
+        assert!(!it.is_to_be_confirmed(now + CONFIRM_AFTER));
+        it.note_own(now, count(900, 100));
+        assert!(!it.is_to_be_confirmed(now) && it.is_to_be_confirmed(now + CONFIRM_AFTER));
     }
 
     #[test]

@@ -6,16 +6,18 @@
 //!                                                '------- too much, or enough ---------------'
 //! ```
 //!
-//! Source: draft-ietf-ccwg-bbr (version 3), without its ACK aggregation and its undoing. Two things
+//! Source: draft-ietf-ccwg-bbr (version 3), without its undoing. Two things
 //! are ours, and both are about losses: above 2 % that draft takes each loss for its own doing and
-//! stands still where a radio loses 5. Here what is lost while there is no queue and the path is
-//! not asked for more is its own (`losses.rs`): only more than that is too much; and what leaves is
-//! as much more as is lost, so that as much arrives as the path can carry.
+//! stands still where a radio loses 5. Here it is asked for half where too much is lost without a
+//! queue (`hearing.rs`): what is lost then, too, is the path's own. Only more than that is too
+//! much (`losses.rs`), and as much more leaves as is lost, so that as much arrives as the path can
+//! carry. Where asking for more is for nothing several times it is asked less often.
 //!
 //! Flows of whose packets nobody says what became of them keep their own bounds.
 //!
 //! Invariants: integers only; the window is never less than four packets, but after a silence.
 
+mod aggregation;
 mod hearing;
 mod limits;
 mod losses;
@@ -27,14 +29,16 @@ mod tests;
 
 use super::first::{MSS_MIN, PACKETS_FIRST, known_before};
 use crate::controller::{
-    Controller, ControllerCx, ControllerEntry, ControllerSpec, Delivered, Lost, Marked, Prior, Sent,
+    Controller, ControllerCx, ControllerEntry, ControllerSpec, Delivered, Leads, Lost, Marked,
+    Prior, Sent,
 };
+use aggregation::Aggregation;
 use dacapo_base::{Ecn, Time};
 use hearing::Hearing;
 use limits::{Bound, FULL_ROUNDS, Full, Held, left};
-use losses::Losses;
-use phase::{Phase, Stage};
-use rounds::{Round, Rounds, queue_min};
+use losses::{Count, Losses};
+use phase::{Asking, Phase, Stage};
+use rounds::{Floor, Round, Rounds};
 use sampler::Sampler;
 use std::time::Duration;
 
@@ -54,13 +58,16 @@ const CRUISE_ROUNDS_MAX: u64 = 63;
 /// It asks for more for so many rounds at most: a bound of one packet becomes one of 4,096 in them.
 const UP_ROUNDS_MAX: u64 = 12;
 
+/// Losses are judged over so many packets at most.
+const WATCHED_MAX: u64 = 512;
+
 /// What is known of it.
 pub static SPEC: ControllerSpec = ControllerSpec {
     name: "bbr",
     summary: "sends as fast as the path delivers; what that loses by itself does not slow it down",
     source: "draft-ietf-ccwg-bbr, with losses of our own",
     datagrams: true,
-    usual: None,
+    usual: Some(Leads::Elsewhere),
 };
 
 /// As a catalogue has it.
@@ -87,9 +94,14 @@ pub struct Bbr {
     rtt_min_at: Time,
     full: Full,
     window: u64,
+    /// The shortest round trip of the last half a minute or minute.
+    floor: Floor,
+    aggregation: Aggregation,
     hearing: Hearing,
-    /// When it goes on looking for more.
-    probe_at: Time,
+    /// What came and was lost lately while nothing more was asked for: of a round of few packets
+    /// nobody can tell losses from chance.
+    watched: Count,
+    asking: Asking,
     /// When something came last.
     heard: Time,
 }
@@ -112,8 +124,11 @@ impl Bbr {
             rtt_min_at: now,
             full: Full::default(),
             window: known_before(prior, PACKETS_MIN * MSS_MIN).unwrap_or(u64::MAX).min(first),
+            floor: Floor::default(),
+            aggregation: Aggregation::default(),
             hearing: Hearing::default(),
-            probe_at: now,
+            watched: Count::default(),
+            asking: Asking { at: now, futile: 0 },
             heard: now,
         }
     }
@@ -138,19 +153,16 @@ impl Bbr {
     fn enter(&mut self, now: Time, phase: Phase) {
         if phase == Phase::Refill {
             self.losses.note_before(self.stage.count);
-            if let Some(own) = self.hearing.take() {
-                self.losses.note_own(now, own);
-            }
             self.held = Held::NOTHING;
             self.bound.begin();
         }
-        if phase == Phase::Down && self.fastest[0] > 0 {
+        if self.phase == Phase::Up && self.fastest[0] > 0 {
             self.fastest = [0, self.fastest[0]];
         }
         if phase == Phase::Down {
             // Paths that begin together are not to look for more together.
             let own = self.sampler.delivered.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;
-            self.probe_at = now + CRUISE + Duration::from_millis(own);
+            self.asking.at = now + CRUISE + Duration::from_millis(own);
         }
         (self.phase, self.stage) = (phase, Stage::default());
     }
@@ -160,6 +172,7 @@ impl Bbr {
         if self.rtt_min.is_none_or(|known| rtt <= known) {
             (self.rtt_min, self.rtt_min_at) = (Some(rtt), now);
         }
+        self.floor.note(now, rtt);
     }
 
     fn end_round(&mut self, cx: &ControllerCx, round: &Round) {
@@ -171,23 +184,32 @@ impl Bbr {
             Phase::Up if !is_too_much && cx.is_limited => self.bound.allow_more(self.mss),
             _ => {}
         }
-        let longer = round.longer(rtt_min);
-        if self.phase == Phase::Cruise && self.is_listening() && self.stage.rounds > 0 {
-            self.hearing.listen(round.count, longer);
-        } else if self.phase != Phase::Cruise && longer > queue_min(rtt_min) {
-            self.hearing.feel(longer);
-        }
-        if matches!(self.phase, Phase::Down | Phase::Cruise) && has_queue && is_too_much {
-            self.hold(round);
-        }
-        if let Some(flight) = self.hearing.judge() {
-            self.yield_to_others(cx.now, flight);
-        }
         self.stage.rounds += 1;
+        self.aggregation.end_round();
+        match self.phase {
+            // What left before half was asked for is heard of in the first round.
+            Phase::ProbeRtt(Some(_)) if self.stage.rounds > 1 => {
+                let floor = self.floor.least().unwrap_or(rtt_min);
+                self.hearing.listen(round.count, round.longer(floor), floor);
+            }
+            Phase::Down | Phase::Cruise => self.watch(cx.now, round, has_queue),
+            _ => {}
+        }
     }
 
-    fn is_listening(&self) -> bool {
-        Hearing::is_listening(self.stage.rounds, self.stage.count)
+    /// A round is over in which nothing more was asked for.
+    fn watch(&mut self, now: Time, round: &Round, has_queue: bool) {
+        self.watched.add(round.count);
+        let is_too_much = self.losses.are_too_many(now, self.watched);
+        if is_too_much || self.watched.all() >= WATCHED_MAX {
+            self.watched = Count::default();
+        }
+        let is_doubtful = is_too_much && !has_queue || self.losses.is_to_be_confirmed(now);
+        match (is_too_much, is_doubtful) {
+            (_, true) if self.hearing.doubt(now) => self.enter(now, Phase::ProbeRtt(None)),
+            (false, _) => {}
+            (true, _) => self.hold(round),
+        }
     }
 
     /// Others are there: it keeps to what it got, and not less than seven tenths of before.
@@ -236,11 +258,10 @@ impl Bbr {
         // Losses are heard of first: of a part of what is under way nothing follows.
         let is_heard = self.stage.count.all() >= self.under_way(100) / self.mss / 8;
         if is_heard && self.losses.are_more_than_before(cx.now, self.stage.count) {
+            self.asking.was_futile();
             self.yield_to_others(cx.now, cx.in_flight_bytes);
         } else if is_enough {
-            if self.losses.are_too_many(cx.now, self.stage.count) {
-                self.hearing.suspect(cx.in_flight_bytes);
-            }
+            self.asking.futile = 0;
             self.enter(cx.now, Phase::Down);
         }
     }
@@ -249,11 +270,17 @@ impl Bbr {
         match until {
             None if cx.in_flight_bytes <= self.window_now() => {
                 self.rounds.running.rtt = None;
-                self.rtt_min = self.rtt.or(self.rtt_min);
+                if cx.now.since(self.rtt_min_at) > RTT_OLD_AFTER {
+                    self.rtt_min = self.rtt.or(self.rtt_min);
+                }
+                self.stage = Stage::default();
                 self.phase = Phase::ProbeRtt(Some(cx.now + RTT_PROBE));
             }
-            Some(until) if cx.now >= until => {
+            Some(until) if cx.now >= until && self.hearing.is_enough(cx.now.since(until)) => {
                 self.rtt_min_at = cx.now;
+                if let Some(own) = self.hearing.take() {
+                    self.losses.note_own(cx.now, own);
+                }
                 self.enter(cx.now, Phase::Down);
             }
             _ => {}
@@ -262,12 +289,13 @@ impl Bbr {
 
     fn is_time_to_probe(&self, now: Time) -> bool {
         let packets = self.under_way(100) / self.mss;
-        now >= self.probe_at || self.stage.rounds >= packets.clamp(8, CRUISE_ROUNDS_MAX)
+        let rounds = packets.clamp(8, CRUISE_ROUNDS_MAX) << self.asking.futile;
+        now >= self.asking.at || self.stage.rounds >= rounds
     }
 
     /// While it cruises, and knows what the path loses by itself, as much more is sent.
     fn makes_up(&self) -> bool {
-        self.phase == Phase::Cruise && !self.is_listening()
+        self.phase == Phase::Cruise && self.losses.own_ppm(self.heard) > 0
     }
 
     /// What is sent more, in millionths of what is to arrive, where the path loses as it does.
@@ -299,6 +327,7 @@ impl Bbr {
     fn grow(&mut self, cx: &ControllerCx, delivered: u64) {
         let grown = self.window.saturating_add(delivered);
         let target = self.and_lost(self.under_way(self.phase.window_gain()));
+        let target = target.saturating_add(self.aggregation.extra());
         let was_in_flight = cx.in_flight_bytes.saturating_add(delivered);
         self.window = match self.phase {
             Phase::Startup if cx.is_limited || was_in_flight >= self.window / 2 => grown,
@@ -339,6 +368,7 @@ impl Controller for Bbr {
                 self.end_round(cx, &round);
             }
         }
+        self.aggregation.handle(cx.now, delivered.bytes, self.rate(), self.window);
         if !cx.is_limited {
             self.sampler.limit_by_application(cx.in_flight_bytes);
         }

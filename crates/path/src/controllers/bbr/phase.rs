@@ -21,9 +21,9 @@ impl Phase {
     pub fn pacing_gain(self) -> u64 {
         match self {
             Self::Startup => 277,
-            Self::Drain => 50,
+            Self::Drain | Self::ProbeRtt(_) => 50,
             Self::Down => 90,
-            Self::Cruise | Self::Refill | Self::ProbeRtt(_) => 100,
+            Self::Cruise | Self::Refill => 100,
             Self::Up => 125,
         }
     }
@@ -44,4 +44,23 @@ impl Phase {
 pub(super) struct Stage {
     pub rounds: u64,
     pub count: Count,
+}
+
+/// It cruises 2 to this power as many rounds at most, where asking for more is for nothing.
+const FUTILE_MAX: u32 = 2;
+
+/// When it asks for more again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asking {
+    /// Then at the latest.
+    pub at: Time,
+    /// How often in a row that lost too much: it is asked less often then.
+    pub futile: u32,
+}
+
+impl Asking {
+    /// More was asked for, and that was too much.
+    pub fn was_futile(&mut self) {
+        self.futile = (self.futile + 1).min(FUTILE_MAX);
+    }
 }

@@ -7,6 +7,7 @@
 
 use super::losses::Count;
 use super::sampler::Sample;
+use dacapo_base::Time;
 use std::time::Duration;
 
 /// What a round has shown.
@@ -42,9 +43,34 @@ impl Round {
     }
 }
 
+/// A round trip is remembered for so long at least, and twice as long at most.
+const FLOOR_SPAN: Duration = Duration::from_secs(30);
+
+/// The shortest round trip lately: whoever has filled the queue meanwhile, by this it is seen.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Floor {
+    since: Option<Time>,
+    least: [Option<Duration>; 2],
+}
+
+impl Floor {
+    /// A round trip was measured.
+    pub fn note(&mut self, now: Time, rtt: Duration) {
+        if self.since.is_none_or(|since| now.since(since) >= FLOOR_SPAN) {
+            (self.since, self.least) = (Some(now), [None, self.least[0]]);
+        }
+        self.least[0] = Some(self.least[0].map_or(rtt, |known| known.min(rtt)));
+    }
+
+    /// The shortest.
+    pub fn least(&self) -> Option<Duration> {
+        self.least.into_iter().flatten().min()
+    }
+}
+
 /// So much longer than the shortest are the round trips of a queue, at least: an eighth, and a
 /// millisecond.
-pub(super) fn queue_min(rtt_min: Duration) -> Duration {
+fn queue_min(rtt_min: Duration) -> Duration {
     rtt_min / 8 + Duration::from_millis(1)
 }
 

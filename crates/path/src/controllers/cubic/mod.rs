@@ -24,8 +24,7 @@ mod tests;
 
 use super::first::{MSS_MIN, PACKETS_FIRST, known_before};
 use crate::controller::{
-    Controller, ControllerCx, ControllerEntry, ControllerSpec, Delivered, Leads, Lost, Marked,
-    Prior, Sent,
+    Controller, ControllerCx, ControllerEntry, ControllerSpec, Delivered, Lost, Marked, Prior, Sent,
 };
 use curve::Curve;
 use dacapo_base::{Ecn, Time};
@@ -49,7 +48,7 @@ pub static SPEC: ControllerSpec = ControllerSpec {
     summary: "flows that are told what came yield to others; what is lost makes the window smaller",
     source: "RFC 9438, 9406, 9937",
     datagrams: true,
-    usual: Some(Leads::Elsewhere),
+    usual: None,
 };
 
 /// As a catalogue has it.
