@@ -2,7 +2,7 @@
 # Builds the peers beside which `dacapo eval` measures, and says why of what cannot be built.
 # `make eval-peers` calls it.
 #
-# Needs: Rust and a C compiler. On Debian it installs libsrt, libzmq and iperf3 when it is root (or
+# Needs: Rust and a C compiler. On Debian it installs libsrt, libzmq, ISA-L and iperf3 when it is root (or
 # sudo asks for nothing). Aeron needs a JDK and Maven, which are used when they are there, not
 # installed. A peer that cannot be had leaves PROGRAMS/NAME.why, and is a row that says so.
 set -euo pipefail
@@ -51,17 +51,17 @@ attempt() {
 
 libraries() {
     local admin=""
-    if pkg-config --exists srt libzmq 2>/dev/null && has iperf3 || ! has apt-get; then
+    if pkg-config --exists srt libzmq libisal 2>/dev/null && has iperf3 || ! has apt-get; then
         return 0
     fi
     if [ "$(id -u)" != 0 ]; then
         sudo -n true 2>/dev/null || return 0
         admin=sudo
     fi
-    say "installing libsrt-openssl-dev libzmq3-dev pkg-config iperf3"
+    say "installing libsrt-openssl-dev libzmq3-dev libisal-dev pkg-config iperf3"
     $admin apt-get update -qq >/dev/null || return 0
     $admin env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-        libsrt-openssl-dev libzmq3-dev pkg-config iperf3 >/dev/null || return 0
+        libsrt-openssl-dev libzmq3-dev libisal-dev pkg-config iperf3 >/dev/null || return 0
 }
 
 # in_c NAME SOURCE LIBRARY HEADER: a peer in C, if the library is there.
@@ -69,7 +69,7 @@ in_c() {
     if ! has cc; then
         missing "$1" "there is no C compiler"
     elif ! printf '#include <%s>\n' "$4" | cc -x c -fsyntax-only - >/dev/null 2>&1; then
-        missing "$1" "<$4> is missing: on Debian install libsrt-openssl-dev and libzmq3-dev"
+        missing "$1" "<$4> is missing: on Debian install libsrt-openssl-dev libzmq3-dev libisal-dev"
     else
         attempt "$1" cc -O2 -Wall -Wextra -o "$programs/$1" "$here/c/$2" "-l$3" || true
     fi
@@ -123,6 +123,7 @@ build() {
         --bin peer-plain
     in_c peer-srt srt.c srt srt/srt.h
     in_c peer-zmq zmq.c zmq zmq.h
+    in_c peer-isal isal.c isal isa-l/erasure_code.h
     aeron
     in_rust peer-flows flows
     in_rust peer-uring uring

@@ -6,12 +6,14 @@ mod choice;
 mod choices;
 mod copies;
 mod cost;
+mod drawn;
 mod harness;
 mod lift;
 mod net;
 mod safenet;
 mod scale;
 mod setup;
+mod speed;
 mod texts;
 mod xtp;
 
@@ -26,6 +28,7 @@ use dacapo_term::args::{self, parse_duration, parse_len, parse_place};
 use dacapo_term::completions::CompletionsArgs;
 use dacapo_term::manual::ManArgs;
 pub use dacapo_term::xtp::args::{Below, Over};
+pub use drawn::BenchDrawnArgs;
 pub use harness::{
     CheckArgs, CompareArgs, Format, HistoryArgs, ListArgs, ProfileArgs, RunArgs, ShowArgs,
 };
@@ -34,6 +37,7 @@ pub use net::{BenchNetArgs, NetDirection, NetTransport, NetWait, NetWhat};
 pub use safenet::{BenchSafenetArgs, MessagesOver};
 pub use scale::BenchScaleArgs;
 pub use setup::{BenchSetupArgs, Fresh, StartsArgs, THEN};
+pub use speed::BenchSpeedArgs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -113,6 +117,9 @@ pub enum Command {
     /// What each module is for: the requests of docs/choices.md, with it and without it, and run.
     #[command(after_help = format!("{CHOICES}\n\n{EXIT_CODES}"))]
     Choices(BenchChoicesArgs),
+    /// How often each module is chosen, for requests that are drawn.
+    #[command(after_help = format!("{DRAWN}\n\n{EXIT_CODES}"))]
+    Drawn(BenchDrawnArgs),
     /// The control commands, as Tables 20 and 22 to 24 of the report of 1998 measure them.
     #[command(after_help = format!("{CONTROL}\n\n{EXIT_CODES}"))]
     Control(BenchControlArgs),
@@ -143,6 +150,9 @@ pub enum Command {
     /// What ten thousand idle sessions cost, and what opening and closing them leaves behind.
     #[command(after_help = format!("{SCALE}\n\n{EXIT_CODES}"))]
     Scale(BenchScaleArgs),
+    /// The arithmetic of modules, beside the calls that it could be made of.
+    #[command(after_help = format!("{SPEED}\n\n{EXIT_CODES}"))]
+    Speed(BenchSpeedArgs),
     /// From nothing to a unit that is there and back, again and again: ends of `eval run setup`.
     #[command(hide = true, after_help = format!("{SETUP}\n\n{EXIT_CODES}"))]
     Setup(BenchSetupArgs),

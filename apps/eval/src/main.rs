@@ -17,6 +17,7 @@ mod control;
 mod copies;
 mod core_app;
 mod cost;
+mod drawn;
 mod experiment;
 mod experiments;
 mod figures_1998;
@@ -36,6 +37,7 @@ mod scale;
 mod series;
 mod setup;
 mod show;
+mod speed;
 mod starts;
 mod stats;
 mod store;
@@ -68,6 +70,7 @@ fn main() -> ExitCode {
         Command::Copies(args) => copies::run(&args),
         Command::CopiesEnd(args) => copies::run_end(&args),
         Command::Choices(args) => choices::run(&args),
+        Command::Drawn(args) => drawn::run(&args),
         Command::Cost(args) => cost::run(&args),
         Command::Lift(args) => lift::run(&args),
         Command::Link(args) => link::run(&args),
@@ -75,6 +78,7 @@ fn main() -> ExitCode {
         Command::Safenet(args) => safenet::run(&args),
         Command::Scale(args) => scale::run(&args),
         Command::Setup(args) => setup::run(&args),
+        Command::Speed(args) => speed::run(&args),
         Command::Starts(args) => starts::run(&args),
         Command::Transfer(args) => transfer::run(&args),
         Command::Xtp(args) => xtp::run(&args),

@@ -29,6 +29,11 @@ pub fn names() -> Vec<(String, String)> {
     page::cells().into_iter().map(|it| (it.name.clone(), what(&it))).collect()
 }
 
+/// The modules that they are for, as often as there are cells.
+pub fn modules() -> Vec<String> {
+    page::cells().into_iter().map(|it| it.module).collect()
+}
+
 /// A cell, and what came of it.
 struct Tried {
     cell: Cell,

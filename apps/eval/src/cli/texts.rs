@@ -90,6 +90,15 @@ pub const COLLECT: &str = "\
 Examples:
   dacapo-eval collect 127.0.0.1:5004 > out.ts";
 
+pub const SPEED: &str = "\
+What a module adds to a flow of packets of 1,400 B, in the part that computes, beside the library's
+function on the same bytes, a plain loop, or ISA-L (`make eval-peers` builds what calls it).
+
+Examples:
+  dacapo bench speed
+  dacapo bench speed --row fec-rs-encode --rounds 2000
+  dacapo bench speed --row arq-sr-train --json | jq .rows[0].ns";
+
 pub const SETUP: &str = "\
 Examples:
   dacapo-eval setup --listen 127.0.0.1:21000
@@ -132,6 +141,16 @@ Examples:
   dacapo bench choices
   dacapo bench choices --cell fec-rs-1 --seeds 200
   dacapo bench choices --json | jq '.cells[] | select(.held < .seeds)'";
+
+pub const DRAWN: &str = "\
+Session files are made of numbers: paths, units and what is asked, drawn over what networks and
+applications have, without a look at any module. Each is answered as `dacapo explain` would.
+
+Examples:
+  dacapo bench drawn
+  dacapo bench drawn --module fec-rs
+  dacapo bench drawn --show 17 > drawn.toml && dacapo explain drawn.toml
+  dacapo bench drawn --json | jq '.modules[] | select(.share < 0.005)'";
 
 pub const COPIES: &str = "\
 Two ends, of which one runs under callgrind, which counts the bytes that are copied: once with 32

@@ -74,7 +74,7 @@ impl Trial {
 const UNITS: usize = 16;
 
 /// Lines as sensors write them, the same each time.
-fn readings(len: usize) -> Vec<u8> {
+pub fn readings(len: usize) -> Vec<u8> {
     let (mut random, mut lines) = (Random::from_number(1), Vec::with_capacity(len + 80));
     while lines.len() < len {
         let (sensor, time) = (random.below(64), random.below(86_400_000));

@@ -37,8 +37,8 @@ pub static ALL: [Own; 8] = [
             ("timed_ns", "ns a module, batched, timed", false, lift!("timed", 32)),
         ],
         goals: &[
-            ("batched_ns", "a module that touches the header, batch of 32", false, 0.8),
-            ("single_ns", "the same, one by one", false, 4.0),
+            ("lift", "batched_ns", "a module that touches the header, batch of 32", false, 0.8),
+            ("lift", "single_ns", "the same, one by one", false, 4.0),
         ],
     },
     Own {
@@ -55,7 +55,7 @@ pub static ALL: [Own; 8] = [
             ("granted_p99_us", "granted, p99 µs", false, "granted.p99_us"),
             ("refused_p99_us", "refused, p99 µs", false, "refused.p99_us"),
         ],
-        goals: &[("p99_us", "choice with explanation, p99", false, 1_000.0)],
+        goals: &[("choice", "p99_us", "choice with explanation, p99", false, 1_000.0)],
     },
     Own {
         id: "transfer",
@@ -72,8 +72,8 @@ pub static ALL: [Own; 8] = [
             ("cpu_ratio", "CPU × plain", false, "median.cpu_ratio"),
         ],
         goals: &[
-            ("rate_ratio", "goodput to plain sockets", true, 1.0),
-            ("cpu_ratio", "processor time to plain sockets", false, 1.05),
+            ("transfer", "rate_ratio", "goodput to plain sockets", true, 1.0),
+            ("transfer", "cpu_ratio", "processor time to plain sockets", false, 1.05),
         ],
     },
     Own {
@@ -119,13 +119,13 @@ pub static ALL: [Own; 8] = [
             ("turned_per_s", "opened and closed a second", true, "rates.opens_and_closes_per_s"),
         ],
         goals: &[
-            ("connection_kib", "a connection, idle", false, 48.0),
-            ("session_kib", "each further session", false, 8.0),
-            ("far_session_kib", "the same at the far end", false, 8.0),
-            ("idle_percent", "10,000 sessions, % of a processor", false, 0.15),
-            ("far_idle_percent", "the same at the far end", false, 0.15),
-            ("growth_kib", "100,000 opens and closes", false, 1_024.0),
-            ("turned_per_s", "sessions a second, sustained", true, 1_000.0),
+            ("scale", "connection_kib", "a connection, idle", false, 48.0),
+            ("scale", "session_kib", "each further session", false, 8.0),
+            ("scale", "far_session_kib", "the same at the far end", false, 8.0),
+            ("scale", "idle_percent", "10,000 sessions, % of a processor", false, 0.15),
+            ("scale", "far_idle_percent", "the same at the far end", false, 0.15),
+            ("scale", "growth_kib", "100,000 opens and closes", false, 1_024.0),
+            ("scale", "turned_per_s", "sessions a second, sustained", true, 1_000.0),
         ],
     },
     Own {
@@ -191,8 +191,8 @@ pub static ALL: [Own; 8] = [
             ),
         ],
         goals: &[
-            ("over_udp_us", "latency by length, intercept less plain UDP's", false, 3.0),
-            ("slope_ratio", "latency by length, slope to plain UDP's", false, 1.2),
+            ("safenet", "over_udp_us", "latency by length, intercept less plain UDP's", false, 3.0),
+            ("safenet", "slope_ratio", "latency by length, slope to plain UDP's", false, 1.2),
         ],
     },
 ];

@@ -3,6 +3,7 @@
 mod choices;
 mod copies;
 mod cost;
+mod drawn;
 mod flows;
 mod host;
 mod instructions;
@@ -19,6 +20,7 @@ mod rtt;
 mod sends;
 mod setup;
 mod sizes;
+mod speed;
 mod table;
 mod wan;
 
@@ -59,9 +61,15 @@ pub fn all() -> Vec<&'static dyn Experiment> {
     all.extend(grows);
     all.extend(wan::ALL);
     all.extend(media::all());
-    let counted: [&dyn Experiment; 4] =
-        [&instructions::INSTRUCTIONS, &copies::COPIES, &choices::CHOICES, &cost::COST];
+    let counted: [&dyn Experiment; 5] = [
+        &instructions::INSTRUCTIONS,
+        &copies::COPIES,
+        &choices::CHOICES,
+        &drawn::DRAWN,
+        &cost::COST,
+    ];
     all.extend(counted);
+    all.extend(speed::SPEED.iter().map(|it| it as &dyn Experiment));
     all.extend(host::ALL.iter().map(|it| it as &dyn Experiment));
     all
 }

@@ -49,8 +49,8 @@ pub struct Own {
     pub by: By,
     /// Name, heading, more is better, and where it is ([`Place`]).
     pub figures: &'static [(&'static str, &'static str, bool, &'static str)],
-    /// Of the one row: figure, what it is, at least, bound.
-    pub goals: &'static [(&'static str, &'static str, bool, f64)],
+    /// Row, figure, what it is, at least, bound.
+    pub goals: &'static [(&'static str, &'static str, &'static str, bool, f64)],
 }
 
 /// What every one of them is counted that is measured by the clock.
@@ -94,8 +94,8 @@ impl Experiment for Own {
             group: self.id.to_owned(),
             ..Row::default()
         };
-        let goal = |&(figure, what, is_least, bound): &(&str, &str, bool, f64)| Goal {
-            row: self.id.to_owned(),
+        let goal = |&(row, figure, what, is_least, bound): &(&str, &str, &str, bool, f64)| Goal {
+            row: row.to_owned(),
             figure: figure.to_owned(),
             what: what.to_owned(),
             is_absolute: true,
