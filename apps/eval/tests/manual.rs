@@ -14,8 +14,9 @@ fn every_measurement_has_a_manual_page() {
     eval::run(&place, &["man", "man1"]).expect(0);
     let main = std::fs::read_to_string(place.path("man1/dacapo-eval.1")).unwrap();
     let names = [
-        "choice", "choices", "control", "copies", "cost", "transfer", "lift", "link", "net",
-        "safenet", "scale", "xtp", "list", "run", "show", "profile", "compare", "history", "check",
+        "choice", "choices", "drawn", "control", "copies", "cost", "transfer", "lift", "link",
+        "net", "safenet", "scale", "speed", "xtp", "list", "run", "show", "profile", "compare",
+        "history", "check",
     ];
     for name in names {
         let page = format!("man1/dacapo-eval-{name}.1");
