@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// It is asked for half so often at most: of a path whose round trips take microseconds more is
 /// asked every few milliseconds.
-const EVERY: Duration = Duration::from_secs(5);
+const EVERY: Duration = Duration::from_secs(3);
 
 /// It is asked for half so long at most, in doubt.
 const MOST: Duration = Duration::from_secs(1);
@@ -30,8 +30,9 @@ pub(super) struct Hearing {
     doubted: Option<Time>,
     /// A queue was felt though half was asked for.
     is_deaf: bool,
-    /// What came and was lost meanwhile.
+    /// What came and was lost meanwhile, and what came in the last round.
     count: Count,
+    came: u64,
 }
 
 impl Hearing {
@@ -47,7 +48,11 @@ impl Hearing {
     /// A round is over in which half was asked for; round trips were so much longer than those that
     /// the path takes at least.
     pub fn listen(&mut self, count: Count, longer: Duration, rtt_min: Duration) {
-        self.count.add(count);
+        // A loss is known a round trip after what came beside it.
+        if self.came > 0 {
+            self.count.add(Count { came: self.came, lost: count.lost });
+        }
+        self.came = count.came;
         self.is_deaf |= longer > rtt_min / 16 + Duration::from_millis(1);
     }
 
@@ -59,7 +64,7 @@ impl Hearing {
     /// Half is asked for no longer: what was heard, where it is the path's own.
     pub fn take(&mut self) -> Option<Count> {
         let (count, is_deaf) = (std::mem::take(&mut self.count), self.is_deaf);
-        (self.doubts, self.is_deaf) = (false, false);
+        (self.doubts, self.is_deaf, self.came) = (false, false, 0);
         Some(count).filter(|count| !is_deaf && count.all() > 0)
     }
 }
@@ -81,13 +86,14 @@ mod tests {
         assert!(it.is_enough(ms(0)), "no doubt");
         assert!(it.doubt(now));
         assert_eq!([it.is_enough(ms(999)), it.is_enough(ms(1_000))], [false, true]);
+        it.listen(Count { came: 95, lost: 0 }, ms(1), RTT);
         it.listen(COUNT, ms(1), RTT);
         assert!(!it.is_enough(ms(300)));
         it.listen(COUNT, ms(1), RTT);
         assert!(it.is_enough(ms(300)));
         assert_eq!(it.take(), Some(Count { came: 190, lost: 10 }));
-        assert!(!it.doubt(now + ms(4_999)) && it.is_enough(ms(0)), "it was heard");
-        assert!(it.doubt(now + ms(5_000)));
+        assert!(!it.doubt(now + ms(1_999)) && it.is_enough(ms(0)), "it was heard");
+        assert!(it.doubt(now + ms(2_000)));
     }
 
     #[test]
@@ -96,6 +102,7 @@ mod tests {
         it.listen(COUNT, ms(4), RTT);
         it.listen(COUNT, ms(0), RTT);
         assert_eq!((it.take(), it.take()), (None, None));
+        it.listen(Count { came: 95, lost: 0 }, ms(3), RTT);
         it.listen(COUNT, ms(3), RTT);
         assert_eq!(it.take(), Some(COUNT), "the next time is another");
     }
