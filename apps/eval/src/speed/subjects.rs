@@ -71,7 +71,7 @@ pub static ALL: [Subject; 11] = [
         ..BLOCK
     },
     Subject {
-        name: "checksum",
+        name: "crc32c",
         what: "checksum, both ends, beside crc-fast twice",
         module: "checksum",
         call: Call::Here(call::crc32c),
