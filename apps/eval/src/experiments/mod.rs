@@ -21,6 +21,7 @@ mod sends;
 mod setup;
 mod sizes;
 mod speed;
+pub mod subjects;
 mod table;
 mod wan;
 

@@ -6,12 +6,12 @@
 //!   call      the library's function, or a plain loop, on the same bytes  |  tenth part from below
 //! ```
 
-mod call;
-mod ends;
-mod subjects;
+pub mod call;
+pub mod ends;
 
 use crate::cli::{BenchSpeedArgs, only, or_usage};
 use crate::exit::{Exit, Failure};
+use crate::experiments::subjects::{self, Subject};
 use crate::output::{self, Table, line};
 use crate::progress::Progress;
 use call::Call;
@@ -20,7 +20,6 @@ use ends::{Ends, LEN, Lost};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Instant;
-use subjects::Subject;
 
 /// A call is timed so many times in a row.
 const CALLS_PER_ROUND: usize = 64;

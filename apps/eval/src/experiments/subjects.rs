@@ -1,7 +1,7 @@
-//! What is measured: modules, the part of them that computes, and what stands beside.
+//! What `speed` measures: modules, the part of them that computes, and what stands beside.
 
-use super::call::{self, Call};
-use super::ends::{Lost, Part};
+use crate::speed::call::{self, Call};
+use crate::speed::ends::{Lost, Part};
 
 /// A module at its work.
 pub struct Subject {
