@@ -303,8 +303,6 @@ impl Receiving {
         }
         debug_assert!(self.asked.len() <= RANGES_MAX);
         if !self.asked.is_empty() {
-            let first = self.asked.iter().filter(|range| range.attempt == 1);
-            first.for_each(|range| cx.report_run(range.count.into()));
             self.bytes.clear();
             self.asked.iter().for_each(|range| self.bytes.extend(range.emit()));
             let header = Header { number: 0, kind: Kind::Asked };

@@ -83,6 +83,10 @@ impl Sending {
         for range in ranges {
             let Some(first) = extend(range.first, self.next) else { continue };
             let mut asked = first..first.saturating_add(range.count.into()).min(self.next);
+            // Who asks into a silence does not know yet how much of it is a run.
+            if range.attempt == 1 && ago.is_zero() && !asked.is_empty() {
+                cx.report_run(asked.end - asked.start);
+            }
             while let Some((number, view)) = self.kept.view_sent_by(cx.pool, &asked, by) {
                 asked.start = number + view.segment_count() as u64;
                 let is_sent = self.send_again(cx, copier, number, &view, range.attempt);
