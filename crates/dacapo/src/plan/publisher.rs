@@ -10,7 +10,7 @@
 //! their own, so that one never moves another's medium; a live one begins where the first one is
 //! who has not moved.
 
-use super::choice::{self, Constraints};
+use super::choice::{self, Chosen, Constraints};
 use super::load;
 use super::measured::path_to;
 use super::need::Need;
@@ -38,6 +38,14 @@ pub(super) struct MediaPublisher {
     pub open_bytes: OpenBytes,
 }
 
+/// What a participant's flows are chosen in.
+struct BothPaths {
+    /// As the path is assumed, or described.
+    assumed: Constraints,
+    /// With what is known of the path, where nobody describes it.
+    measured: Constraints,
+}
+
 impl SessionProvider for MediaPublisher {
     fn offer(
         &mut self,
@@ -46,8 +54,7 @@ impl SessionProvider for MediaPublisher {
     ) -> Result<Vec<FlowOffer>, Error> {
         failpoint!("plan.offer");
         let asked = attributes_of(&joining.attributes)?;
-        let assumed = self.around(joining);
-        let measured = self.measured(joining, &assumed);
+        let around = self.around(joining);
         let (mut offers, mut keys, mut all) = (Vec::new(), Vec::new(), Vec::new());
         for flow in published {
             let Some((need, planned)) = self.of(flow) else {
@@ -55,23 +62,14 @@ impl SessionProvider for MediaPublisher {
                 return Err(Error::new(Code::AccessFailed, text));
             };
             let need = changed(need, planned, flow)?;
-            // What others receive too is chosen for all of them.
-            let around = if need.multicast.is_some() { &assumed } else { &measured };
-            let chosen = choice::tightened(&need, &asked, around);
-            // One round trip may have waited for a processor: it does not refuse anything.
-            let chosen = chosen.or_else(|error| match joining.path.is_probed {
-                true => Err(error),
-                false => choice::tightened(&need, &asked, &assumed),
-            });
-            let chosen = chosen
-                .map_err(|error| self.lacking(error, &need, &asked, around, joining.remote))?;
+            let chosen = self.choose(&need, &asked, &around, joining)?;
             let mut offer = chosen.offer;
             keep_changes(&mut offer, planned, flow);
             offers.push(offer);
             keys.push(need.found.group());
             all.push((need, chosen.load_bps));
         }
-        load::check(all.iter().map(|(need, load_bps)| (need, *load_bps)), &measured.path)?;
+        load::check(all.iter().map(|(need, load_bps)| (need, *load_bps)), &around.measured.path)?;
         name_groups(&mut offers, &keys);
         Ok(offers)
     }
@@ -184,7 +182,43 @@ impl MediaPublisher {
         flows.find(|(need, _)| need.name == flow.name)
     }
 
-    fn around(&self, joining: &JoinRequest) -> Constraints {
+    fn around(&self, joining: &JoinRequest) -> BothPaths {
+        let assumed = self.assumed(joining);
+        let is_described = self.assumptions.path.is_some() || assumed.on_loopback;
+        let path = match is_described {
+            true => assumed.path,
+            false => path_to(assumed.path, &joining.path),
+        };
+        BothPaths { measured: Constraints { path, ..assumed.clone() }, assumed }
+    }
+
+    /// What is chosen for a flow: over what is measured, but for what others receive too, which is
+    /// chosen for all of them; and over what is assumed, where one round trip alone would refuse
+    /// it: that may have waited for a processor.
+    fn choose(
+        &self,
+        need: &Need,
+        asked: &Attributes,
+        BothPaths { assumed, measured }: &BothPaths,
+        joining: &JoinRequest,
+    ) -> Result<Chosen, Error> {
+        let is_assumed = need.multicast.is_some() || measured.path == assumed.path;
+        let (around, then) = match (is_assumed, joining.path.is_probed) {
+            (true, _) => (assumed, None),
+            (false, true) => (measured, None),
+            (false, false) => (measured, Some(assumed)),
+        };
+        let refused = |error, around| self.lacking(error, need, asked, around, joining.remote);
+        match (choice::tightened(need, asked, around), then) {
+            (Ok(chosen), _) => Ok(chosen),
+            (Err(error), None) => Err(refused(error, around)),
+            (Err(_), Some(then)) => {
+                choice::tightened(need, asked, then).map_err(|error| refused(error, then))
+            }
+        }
+    }
+
+    fn assumed(&self, joining: &JoinRequest) -> Constraints {
         let on_loopback = joining.remote.is_loopback();
         let has_module = |id| joining.modules.contains(&id);
         let has_transport = |id| joining.transports.contains(&id);
@@ -195,16 +229,6 @@ impl MediaPublisher {
             // What needs one host is in the catalogue when the JOIN says that it was found.
             is_near: self.assumptions.path.is_none(),
         }
-    }
-
-    /// The same, with what is known of the path where nobody describes it.
-    fn measured(&self, joining: &JoinRequest, assumed: &Constraints) -> Constraints {
-        let is_described = self.assumptions.path.is_some() || assumed.on_loopback;
-        let path = match is_described {
-            true => assumed.path,
-            false => path_to(assumed.path, &joining.path),
-        };
-        Constraints { path, ..assumed.clone() }
     }
 
     /// A refusal, with what the participant lacks where that is the only reason.
