@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   startup --no faster for rounds--> drain --> down --> cruise --2 to 3 s--> refill --> up --+
-//!                                                ^                                           |
+//!                                                ^  |                                        |
+//!                                                |  '- too much lost, no queue: half for a while
 //!                                                '------- too much, or enough ---------------'
 //! ```
 //!
