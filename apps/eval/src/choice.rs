@@ -24,7 +24,8 @@ const TRIES: usize = 5;
 
 const MS: u64 = 1_000_000;
 
-const PATHS: [PathPreset; 4] =
+/// Networks that are assumed by name.
+pub const PATHS: [PathPreset; 4] =
     [PathPreset::Loopback, PathPreset::Lan, PathPreset::Internet, PathPreset::Wireless];
 
 /// What became of requests; the places in what is measured.

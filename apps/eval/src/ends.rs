@@ -1,18 +1,17 @@
-//! [`Ends`]: both ends of a graph without a network, of which a part is timed.
+//! [`Ends`]: both ends of a graph in one process without a network, of which a part is timed.
 //!
 //! ```text
 //!   sender    feed, run, timers     |<- down ->|
 //!   between   some packets are lost
 //!   receiver  run, answers                       |<- up ->|
 //! ```
+//!
+//! Units go down and up one by one, as a flow moves them, so that each lies where the last one did.
 
 use dacapo_base::{Random, Time};
-use dacapo_lift::{Context, Entry, Params, Runner, Setup};
+use dacapo_lift::{Context, Entry, Params, Runner, Setup, Unread};
 use dacapo_packet::{Layout, Packet, Pool};
 use std::time::{Duration, Instant};
-
-/// The bytes of a packet.
-pub const LEN: usize = 1_400;
 
 /// The bytes of the path's own header.
 const PATH_HEAD: usize = 5;
@@ -20,8 +19,8 @@ const PATH_HEAD: usize = 5;
 /// So many units are one round.
 const UNITS_PER_ROUND: usize = 32;
 
-/// How long apart rounds are: what is sent later than its unit leaves by then.
-const BETWEEN: Duration = Duration::from_millis(200);
+/// How long apart rounds are: what is to be said or sent again leaves by then.
+const BETWEEN: Duration = Duration::from_millis(20);
 
 /// What is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +44,22 @@ pub enum Lost {
     Milli(u32),
 }
 
+/// What is sent.
+#[derive(Clone, Debug)]
+pub struct Units {
+    /// So many packets each.
+    pub packets: usize,
+    /// Of so many bytes of payload.
+    pub len: usize,
+    /// What they say one after the other, where that matters; else whatever lies there.
+    pub says: Vec<u8>,
+    /// How much later what is sent besides them leaves, before they are handed over.
+    pub late: Duration,
+}
+
+/// A module and what its parameters are set to.
+pub type Placed<'a> = (&'a Entry, &'a [(u16, u64)]);
+
 /// Both ends, and what lies between them.
 pub struct Ends {
     sender: Runner,
@@ -53,22 +68,20 @@ pub struct Ends {
     random: Random,
     now: Time,
     layout: Layout,
-    /// Units of so many packets, which say this.
-    packets: usize,
-    says: Vec<u8>,
-    /// What went up in the last round.
-    pub came: u64,
+    units: Units,
+    said: usize,
+    /// How many packets went up in the last round.
+    pub came: usize,
 }
 
-/// A module and what its parameters are set to.
-pub type Placed<'a> = (&'a Entry, &'a [(u16, u64)]);
-
 impl Ends {
-    /// Of these modules.
-    pub fn new(modules: &[Placed<'_>], packets: usize, says: Vec<u8>) -> Self {
+    /// Of these modules, for these units.
+    pub fn new(modules: &[Placed<'_>], units: Units) -> Self {
+        // Room for every module of any graph, so that memory is the same with and without.
         let (head, tail) = (PATH_HEAD + 32, 8);
-        let layout = Layout { head, tail, segment: LEN, segmented: true };
-        let setup = Setup { layout, head_below: head, tail_below: tail, unit_len_max: 64 * LEN };
+        let layout = Layout { head, tail, segment: units.len, segmented: true };
+        let setup =
+            Setup { layout, head_below: head, tail_below: tail, unit_len_max: 64 * units.len };
         let build = |(entry, set): &Placed<'_>| {
             let mut params = Params::new();
             set.iter().for_each(|(number, value)| params.set(*number, *value));
@@ -82,116 +95,125 @@ impl Ends {
             random: Random::from_number(1),
             now: Time::from_millis(1),
             layout,
-            packets,
-            says,
+            units,
+            said: 0,
             came: 0,
         }
+    }
+
+    /// How many packets are sent in a round.
+    pub fn sent_per_round(&self) -> usize {
+        UNITS_PER_ROUND * self.units.packets
     }
 
     /// Sends units, and what is to be sent besides; how long the part took for each, in ns.
     pub fn round(&mut self, part: Part, lost: Lost) -> f64 {
         self.came = 0;
         let mut taken = Duration::ZERO;
-        let mut between = Vec::new();
-        let units: Vec<Packet> = (0..UNITS_PER_ROUND).filter_map(|_| self.unit()).collect();
-        for unit in units {
-            let start = Instant::now();
-            let sent = self.down(Some(unit));
-            taken += start.elapsed() * u32::from(part != Part::Up);
-            let sent = self.lose(sent, lost);
-            match part {
-                Part::Both => taken += self.there_and_back(sent),
-                _ => between.extend(sent),
-            }
+        for _ in 0..UNITS_PER_ROUND {
+            let unit = self.unit();
+            taken += self.carry(part, lost, unit);
         }
         self.now += BETWEEN;
-        let start = Instant::now();
-        let late = self.down(None);
-        taken += start.elapsed() * u32::from(part != Part::Up);
-        between.extend(late);
-        let up = self.there_and_back(between);
-        taken += up * u32::from(part != Part::Down);
+        taken += self.carry(part, lost, None);
         taken.as_nanos() as f64 / UNITS_PER_ROUND as f64
     }
 
-    /// How many packets are sent in a round.
-    pub fn sent_per_round(&self) -> u64 {
-        (UNITS_PER_ROUND * self.packets) as u64
-    }
-
     fn unit(&mut self) -> Option<Packet> {
-        let len = self.packets * LEN;
+        let len = self.units.packets * self.units.len;
         let mut unit = self.pool.alloc_train(&self.layout, len).ok()?;
-        let says = self.says.get(..len).unwrap_or_default();
-        self.pool.write_payload(&unit, 0, says);
+        let end = self.said + len;
+        let (from, to) = if end <= self.units.says.len() { (self.said, end) } else { (0, len) };
+        self.said = to;
+        self.pool.write_payload(&unit, 0, self.units.says.get(from..to).unwrap_or_default());
         unit.set_unit_ends(true, true);
         Some(unit)
+    }
+
+    /// Takes a unit to the receiver, or what is due; how long the part took.
+    fn carry(&mut self, part: Part, lost: Lost, unit: Option<Packet>) -> Duration {
+        let start = Instant::now();
+        let mut sent = self.down(unit);
+        if !self.units.late.is_zero() {
+            self.now += self.units.late;
+            sent.extend(self.down(None));
+        }
+        let down = start.elapsed();
+        let sent = self.lose(sent, lost);
+        let start = Instant::now();
+        self.there_and_back(sent);
+        match part {
+            Part::Down => down,
+            Part::Up => start.elapsed(),
+            Part::Both => down + start.elapsed(),
+        }
     }
 
     /// What leaves the sender when it gets this, or because it is time.
     fn down(&mut self, unit: Option<Packet>) -> Vec<Packet> {
         let mut around = Context { now: self.now, pool: &mut self.pool, random: &mut self.random };
-        match unit {
-            Some(mut unit) => {
-                unit.time = self.now;
-                self.sender.feed(&mut around, unit);
-                self.sender.run(&mut around);
-            }
-            None => {
-                while self.sender.next_deadline().is_some_and(|at| at <= self.now) {
-                    self.sender.handle_timeout(&mut around);
-                }
-            }
+        if let Some(mut unit) = unit {
+            unit.time = self.now;
+            self.sender.feed(&mut around, unit);
+            self.sender.run(&mut around);
         }
-        if self.sender.wants_room() {
-            self.sender.handle_room(&mut around, usize::MAX);
-        }
-        self.sender.take_down().drain().collect()
+        turn(&mut self.sender, &mut around)
     }
 
-    fn lose(&mut self, sent: Vec<Packet>, lost: Lost) -> Vec<Packet> {
-        let mut kept = Vec::with_capacity(sent.len());
-        for mut packet in sent {
-            match lost {
-                Lost::First(count) if packet.segment_count() == self.packets => {
-                    let first = self.pool.split_first(&mut packet, count);
-                    first.into_iter().for_each(|first| self.pool.free(first));
-                }
-                Lost::Milli(milli) if self.random.below(1_000) < milli.into() => {
-                    self.pool.free(packet);
-                    continue;
-                }
-                _ => {}
+    fn lose(&mut self, mut sent: Vec<Packet>, lost: Lost) -> Vec<Packet> {
+        let (pool, random) = (&mut self.pool, &mut self.random);
+        match lost {
+            Lost::Nothing => {}
+            Lost::First(count) => {
+                let units = sent.iter_mut().filter(|it| it.segment_count() == self.units.packets);
+                let first: Vec<Packet> =
+                    units.filter_map(|unit| pool.split_first(unit, count)).collect();
+                first.into_iter().for_each(|packet| pool.free(packet));
             }
-            kept.push(packet);
+            Lost::Milli(milli) => {
+                let kept = sent.into_iter().map(|packet| (random.below(1_000), packet));
+                let (lost, kept): (Vec<_>, Vec<_>) = kept.partition(|it| it.0 < milli.into());
+                lost.into_iter().for_each(|(_, packet)| pool.free(packet));
+                sent = kept.into_iter().map(|(_, packet)| packet).collect();
+            }
         }
-        kept
+        sent
     }
 
-    /// Hands packets to the receiver, and what it says to the sender, until both are silent; how
-    /// long that took.
-    fn there_and_back(&mut self, sent: Vec<Packet>) -> Duration {
-        let start = Instant::now();
+    /// Hands packets to the receiver, as they lie, and what it says to the sender, until both are
+    /// silent.
+    fn there_and_back(&mut self, sent: Vec<Packet>) {
         let mut there = sent;
         loop {
             let mut around =
                 Context { now: self.now, pool: &mut self.pool, random: &mut self.random };
             hand(there, &mut self.receiver, &mut around);
+            let back = turn(&mut self.receiver, &mut around);
             for packet in self.receiver.take_up().drain() {
-                self.came += packet.segment_count() as u64;
+                self.came += packet.segment_count();
                 around.pool.free(packet);
             }
-            if self.receiver.next_deadline().is_some_and(|at| at <= self.now) {
-                self.receiver.handle_timeout(&mut around);
-            }
-            let back: Vec<Packet> = self.receiver.take_down().drain().collect();
             hand(back, &mut self.sender, &mut around);
-            there = self.down(None);
+            there = turn(&mut self.sender, &mut around);
             if there.is_empty() {
-                return start.elapsed();
+                return;
             }
         }
     }
+}
+
+/// Does what is due at an end; what leaves it.
+fn turn(end: &mut Runner, around: &mut Context<'_>) -> Vec<Packet> {
+    while end.next_deadline().is_some_and(|at| at <= around.now) {
+        end.handle_timeout(around);
+    }
+    if end.wants_room() {
+        end.handle_room(around, usize::MAX);
+    }
+    if end.wants_unread() {
+        end.handle_unread(around, Unread::default());
+    }
+    end.take_down().drain().collect()
 }
 
 fn hand(packets: Vec<Packet>, to: &mut Runner, around: &mut Context<'_>) {

@@ -18,6 +18,7 @@ mod copies;
 mod core_app;
 mod cost;
 mod drawn;
+mod ends;
 mod experiment;
 mod experiments;
 mod figures_1998;

@@ -57,6 +57,14 @@ impl Estimate {
     }
 }
 
+/// The tenth part of values from below, 0 of nothing: of times that are only ever too long, because
+/// something else runs, the fast ones count.
+#[must_use]
+pub fn undisturbed(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 10).copied().unwrap_or(0.0)
+}
+
 /// The median of `values`, 0 of nothing: for a table of what was measured, in which there is some.
 #[must_use]
 pub fn median_or_0(values: &[f64]) -> f64 {

@@ -14,17 +14,18 @@
 //! is no cost.
 
 mod fit;
-mod flow;
 
 use crate::cli::{BenchCostArgs, only, or_usage};
+use crate::ends::{Ends, Lost, Part, Placed, Units};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Table, line};
 use crate::progress::Progress;
+use crate::stats::undisturbed;
 use dacapo_base::Random;
 use dacapo_lift::{Cost, Entry, Params, Stratum};
 use fit::{Costs, SHAPES, Shape};
-use flow::Flow;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// What is measured: a module, and the graph that it is taken out of.
 struct Trial {
@@ -133,22 +134,20 @@ fn measure(trial: &Trial, rounds: u32, tell: &mut impl FnMut(&str)) -> Measured 
 /// What one train of this shape costs more with the module, in ps.
 fn difference(trial: &Trial, shape: Shape, rounds: u32) -> f64 {
     let says = trial.says(shape.packets * shape.len);
+    let Shape { packets, len } = shape;
     let graphs = [&trial.with, &trial.without];
-    let mut flows = graphs.map(|graph| Flow::new(graph, shape.len, says.clone()));
+    let mut both = graphs.map(|graph| {
+        let modules: Vec<Placed<'_>> = graph.iter().map(|entry| (entry, &[][..])).collect();
+        Ends::new(&modules, Units { packets, len, says: says.clone(), late: Duration::ZERO })
+    });
     let mut taken = [Vec::new(), Vec::new()];
     for _ in 0..rounds {
-        for (flow, taken) in flows.iter_mut().zip(&mut taken) {
-            taken.push(flow.round(shape.packets));
+        for (ends, taken) in both.iter_mut().zip(&mut taken) {
+            taken.push(ends.round(Part::Both, Lost::Nothing) * 1e3);
         }
     }
     let [with, without] = taken.map(undisturbed);
     with - without
-}
-
-/// The tenth part from below.
-fn undisturbed(mut rounds: Vec<f64>) -> f64 {
-    rounds.sort_by(f64::total_cmp);
-    rounds.get(rounds.len() / 10).copied().unwrap_or(0.0)
 }
 
 fn costs([train, packet, byte]: Costs) -> Value {

@@ -11,11 +11,9 @@
 //!
 //! Invariant: a request follows from its number alone.
 
+use crate::choice::PATHS;
 use dacapo_base::Random;
-use dacapo_qos::PathPreset;
 use std::fmt::Write as _;
-
-const NAMES: [&str; 4] = ["loopback", "lan", "internet", "wireless"];
 
 /// The session file of a request.
 pub fn session(number: u64) -> String {
@@ -41,10 +39,9 @@ struct Drawn {
 
 fn path(random: &mut Random) -> Drawn {
     if random.chance(0.5) {
-        let name = NAMES[random.below(4) as usize];
-        let preset = PathPreset::from_name(name).unwrap_or_default();
-        let path = preset.path();
-        let text = format!("assume = \"{name}\"\n");
+        let network = PATHS[random.below(PATHS.len() as u64) as usize];
+        let path = network.path();
+        let text = format!("assume = \"{}\"\n", network.name());
         return Drawn { text, rate_bps: path.rate_bps, delay_us: path.delay_ns / 1_000 };
     }
     let rate_kbps = logarithmic(random, 1_000.0, 1_000_000.0);

@@ -1,7 +1,8 @@
 //! What `speed` measures: modules, the part of them that computes, and what stands beside.
 
+use crate::ends::{Lost, Part};
 use crate::speed::call::{self, Call};
-use crate::speed::ends::{Lost, Part};
+use std::time::Duration;
 
 /// A module at its work.
 pub struct Subject {
@@ -16,6 +17,8 @@ pub struct Subject {
     pub part: Part,
     pub packets: usize,
     pub lost: Lost,
+    /// How much later parities leave.
+    pub late: Duration,
     /// Whether the time is that of a packet, not of the unit.
     pub is_per_packet: bool,
     /// What stands beside.
@@ -30,11 +33,14 @@ const BLOCK: Subject = Subject {
     part: Part::Down,
     packets: 10,
     lost: Lost::Nothing,
+    // As long as a span of `fec-rs` and of `fec-xor`.
+    late: Duration::from_millis(100),
     is_per_packet: false,
     call: Call::Nothing,
 };
 
-const PACKET: Subject = Subject { set: &[], part: Part::Both, packets: 1, ..BLOCK };
+const PACKET: Subject =
+    Subject { set: &[], part: Part::Both, packets: 1, late: Duration::ZERO, ..BLOCK };
 
 const ARQ: Subject = Subject { module: "arq-sr", is_per_packet: true, ..PACKET };
 

@@ -1,12 +1,14 @@
 //! [`Call`]: what a module's arithmetic is measured beside: the library's function, a plain loop,
 //! or another program.
 
-use super::ends::LEN;
 use crate::cost::readings;
 use serde_json::Value;
 use std::hint::black_box;
 use std::path::Path;
 use std::process::Command;
+
+/// The bytes of a packet.
+pub const LEN: usize = 1_400;
 
 /// What stands beside a module.
 #[derive(Clone, Copy, Debug)]

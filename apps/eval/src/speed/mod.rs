@@ -7,16 +7,16 @@
 //! ```
 
 pub mod call;
-pub mod ends;
 
 use crate::cli::{BenchSpeedArgs, only, or_usage};
+use crate::ends::{Ends, Lost, Units};
 use crate::exit::{Exit, Failure};
 use crate::experiments::subjects::{self, Subject};
 use crate::output::{self, Table, line};
 use crate::progress::Progress;
-use call::Call;
+use crate::stats::undisturbed;
+use call::{Call, LEN};
 use dacapo_lift::Entry;
-use ends::{Ends, LEN, Lost};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Instant;
@@ -82,17 +82,18 @@ fn measure(subject: &'static Subject, rounds: u32, isal: &Path) -> Result<Measur
     let each = if subject.is_per_packet { subject.packets as f64 } else { 1.0 };
     let call_ns = match subject.call {
         Call::Nothing => None,
-        Call::Here(_) => called,
+        Call::Here(_) => Some(called),
         Call::Isal(what) => Some(call::isal(isal, what)?),
     };
-    let ns = (with.unwrap_or(0.0) - without.unwrap_or(0.0)) / each;
+    let ns = (with - without) / each;
     Ok(Measured { subject, ns, call_ns })
 }
 
 fn ends(subject: &Subject, entry: Option<&Entry>) -> Ends {
     let says = crate::cost::readings(subject.packets * LEN);
     let modules: Vec<_> = entry.map(|entry| (entry, subject.set)).into_iter().collect();
-    Ends::new(&modules, subject.packets, says)
+    let Subject { packets, late, .. } = *subject;
+    Ends::new(&modules, Units { packets, len: LEN, says, late })
 }
 
 /// What is timed does what it is for: in the last round all that was sent went up.
@@ -107,12 +108,6 @@ fn timed(call: &mut Box<dyn FnMut()>) -> f64 {
     let start = Instant::now();
     (0..CALLS_PER_ROUND).for_each(|_| call());
     start.elapsed().as_nanos() as f64 / CALLS_PER_ROUND as f64
-}
-
-/// The tenth part from below.
-fn undisturbed(mut rounds: Vec<f64>) -> Option<f64> {
-    rounds.sort_by(f64::total_cmp);
-    rounds.get(rounds.len() / 10).copied()
 }
 
 fn to_json(all: &[Measured]) -> Value {
