@@ -92,8 +92,8 @@ mod tests {
         it.listen(COUNT, ms(1), RTT);
         assert!(it.is_enough(ms(300)));
         assert_eq!(it.take(), Some(Count { came: 190, lost: 10 }));
-        assert!(!it.doubt(now + ms(1_999)) && it.is_enough(ms(0)), "it was heard");
-        assert!(it.doubt(now + ms(2_000)));
+        assert!(!it.doubt(now + ms(2_999)) && it.is_enough(ms(0)), "it was heard");
+        assert!(it.doubt(now + ms(3_000)));
     }
 
     #[test]
