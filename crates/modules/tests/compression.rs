@@ -301,22 +301,30 @@ fn packets_of_a_unit_that_do_not_say_the_same_make_none() {
 }
 
 #[test]
-fn without_memory_units_leave_as_they_are_and_are_dropped_when_they_come() {
+fn without_memory_what_others_see_leaves_as_it_is_and_what_comes_is_dropped() {
     for spec in SPECS {
         let graph: &[Place<'_>] = &[(spec.name, &[])];
         let (mut a, mut b) = (end(graph, 1_400), end(graph, 1_400));
         let unit = text(1_000, 1);
         common::feed_chain(&mut a, &unit);
-        let came = b.pool.packet_from(0, &a.wire()[0], 0).unwrap();
-        let left = a.pool.packet_from(PATH_HEAD + 1, &unit, 0).unwrap();
+        let wire = a.wire();
+        let came = b.pool.packet_from(0, &wire[0], 0).unwrap();
+        let mut make = || a.pool.packet_from(PATH_HEAD + 1, &unit, 0).unwrap();
+        let [alone, mut shared] = [make(), make()];
+        let seen_by_others = a.pool.share(&mut shared);
         let hoards = [common::hoard(&mut a), common::hoard(&mut b)];
         b.handle(came);
         assert_eq!(dropped(&b, DropReason::NoMemory), 1, "{}", spec.name);
-        a.with(|runner, around| {
-            runner.feed(around, left);
-            runner.run(around);
-        });
-        assert_eq!(bytes(&a.wire()), 1 + unit.len(), "{}", spec.name);
+        // What nobody else sees is packed where it lies.
+        for (left, len) in [(shared, 1 + unit.len()), (alone, bytes(&wire))] {
+            a.with(|runner, around| {
+                runner.feed(around, left);
+                runner.run(around);
+            });
+            assert_eq!(bytes(&a.wire()), len, "{}", spec.name);
+        }
+        assert_eq!(a.pool.segment(&seen_by_others, 0), unit, "{}", spec.name);
+        a.pool.free(seen_by_others);
         for (end, hoard) in [&mut a, &mut b].into_iter().zip(hoards) {
             hoard.into_iter().for_each(|packet| end.pool.free(packet));
             end.flush();

@@ -49,7 +49,7 @@ impl Packing {
             self.release(cx);
         }
         if slot.kind() != Kind::Data || (slot.is_train() && !self.is_segmented) {
-            return as_it_is(cx, slot);
+            return behind(cx, Form::Plain, slot);
         }
         if self.unit.is_empty() && (slot.is_unit_last() || !self.is_segmented) {
             return self.down_whole(cx, codec, slot);
@@ -63,18 +63,41 @@ impl Packing {
     }
 
     /// A unit of one view.
-    fn down_whole(
+    fn down_whole<C: Codec>(
         &mut self,
         cx: &mut Cx<'_>,
-        codec: &mut impl Codec,
+        codec: &mut C,
         slot: &mut Packet,
     ) -> Verdict {
+        if !slot.is_train() {
+            let form =
+                if self.pack_alone(cx.pool, codec, slot) { Form::Packed } else { Form::Plain };
+            return behind(cx, form, slot);
+        }
         if !self.pack(cx.pool, codec, std::slice::from_ref(slot)) {
-            return as_it_is(cx, slot);
+            return behind(cx, Form::Plain, slot);
         }
         cx.pool.free(slot.take());
         self.made.drain(..).for_each(|packet| down_or_drop(cx, packet));
         Verdict::Held
+    }
+
+    /// Packs a unit of one packet where it lies; false, and nothing done, where it would be no
+    /// shorter, or there is no memory for it.
+    fn pack_alone<C: Codec>(&mut self, pool: &mut Pool, codec: &mut C, slot: &mut Packet) -> bool {
+        let len = slot.payload_len();
+        if len < WORTH_LEN {
+            return false;
+        }
+        grow(&mut self.packed, C::bound(len));
+        let Some(made) = codec.pack(pool.segment(slot, 0), &mut self.packed) else { return false };
+        let packed = self.packed.get(C::PREFIX.len()..made).unwrap_or_default();
+        if packed.is_empty() || packed.len() >= len {
+            return false;
+        }
+        let Ok(bytes) = pool.segment_mut(slot, 0) else { return false };
+        bytes[..packed.len()].copy_from_slice(packed);
+        pool.pull_tail(slot, len - packed.len()).is_ok()
     }
 
     /// A unit of several views, all of which are there.
@@ -92,7 +115,7 @@ impl Packing {
     /// Sends what there is of a unit as it is.
     pub fn release(&mut self, cx: &mut Cx<'_>) {
         for mut view in self.unit.drain(..) {
-            match as_it_is(cx, &mut view) {
+            match behind(cx, Form::Plain, &mut view) {
                 Verdict::Drop(reason) => cx.discard(view, reason),
                 _ => down_or_drop(cx, view),
             }
@@ -104,32 +127,24 @@ impl Packing {
         self.unit.drain(..).for_each(|view| pool.free(view));
     }
 
-    /// Makes the packets of a packed unit; false where they would be no shorter, or there is no
-    /// memory for them.
+    /// Makes the packets of a packed unit of several segments; false where they would be no
+    /// shorter, or there is no memory for them.
     fn pack<C: Codec>(&mut self, pool: &mut Pool, codec: &mut C, views: &[Packet]) -> bool {
-        let len = views.iter().map(Packet::payload_len).sum();
-        let Some((form, segment)) = form_of(views).filter(|_| len >= WORTH_LEN) else {
-            return false;
-        };
-        let unit = match views {
-            [one] if form == Form::Packed => pool.segment(one, 0),
-            _ => {
-                self.row.clear();
-                views.iter().for_each(|view| pool.read_payload(view, &mut self.row));
-                &self.row
-            }
-        };
+        let Some(segment) = segment_of(views) else { return false };
+        self.row.clear();
+        views.iter().for_each(|view| pool.read_payload(view, &mut self.row));
+        let len = self.row.len();
         // Room for the length of segments, where there is no prefix in whose place it comes.
         grow(&mut self.packed, SEGMENT_LEN + C::bound(len));
-        let Some(made) = codec.pack(unit, &mut self.packed[SEGMENT_LEN..]) else { return false };
-        let said = if form == Form::PackedSegments { SEGMENT_LEN } else { 0 };
-        let from = SEGMENT_LEN + C::PREFIX.len() - said;
+        let made = codec.pack(&self.row, &mut self.packed[SEGMENT_LEN..]);
+        let Some(made) = made else { return false };
+        let from = C::PREFIX.len();
         let packed = &mut self.packed[from..SEGMENT_LEN + made];
         if packed.len() >= len {
             return false;
         }
-        packed[..said].copy_from_slice(&segment.to_be_bytes()[..said]);
-        self.lay_out(pool, views, form, from..SEGMENT_LEN + made)
+        packed[..SEGMENT_LEN].copy_from_slice(&segment.to_be_bytes());
+        self.lay_out(pool, views, from..SEGMENT_LEN + made)
     }
 
     /// Makes packets of what is packed; false, and none made, without memory.
@@ -137,7 +152,6 @@ impl Packing {
         &mut self,
         pool: &mut Pool,
         views: &[Packet],
-        form: Form,
         packed: std::ops::Range<usize>,
     ) -> bool {
         let Some(first) = views.first() else { return false };
@@ -147,7 +161,7 @@ impl Packing {
         while !rest.is_empty() {
             let (now, then) = rest.split_at(layout.payload_per_train().min(rest.len()));
             let ends = (self.made.is_empty(), then.is_empty());
-            match packet(pool, &layout, first, now, form, ends) {
+            match packet(pool, &layout, first, now, ends) {
                 Ok(packet) => self.made.push(packet),
                 Err(PoolFull) => {
                     self.made.drain(..).for_each(|packet| pool.free(packet));
@@ -166,37 +180,31 @@ fn packet(
     layout: &Layout,
     first: &Packet,
     bytes: &[u8],
-    form: Form,
     (is_first, is_last): (bool, bool),
 ) -> Result<Packet, PoolFull> {
     let mut packet = pool.alloc_train(layout, bytes.len())?;
     pool.write_payload(&packet, 0, bytes);
     packet.copy_marks(first);
     packet.set_unit_ends(is_first, is_last);
-    let put = pool.put_head(&mut packet, |_| form.emit());
+    let put = pool.put_head(&mut packet, |_| Form::PackedSegments.emit());
     debug_assert!(put.is_ok(), "the layout has room for the header");
     Ok(packet)
 }
 
-/// How a unit is packed, and how long its segments are; none where these are not of one length, or
-/// too short.
-fn form_of(views: &[Packet]) -> Option<(Form, u16)> {
+/// How long the segments of a unit are; none where these are not of one length, or too short.
+fn segment_of(views: &[Packet]) -> Option<u16> {
     let segment = u16::try_from(views.first()?.segment_len(0)).ok()?;
-    if let [one] = views
-        && !one.is_train()
-    {
-        return Some((Form::Packed, segment));
-    }
     let len = usize::from(segment);
     let (last, others) = views.split_last()?;
     let is_full = |view: &Packet| view.payload_len() == view.segment_count() * len;
     let is_even = others.iter().all(|view| view.segment_len(0) == len && is_full(view));
     let fits = if last.is_train() { last.segment_len(0) == len } else { last.payload_len() <= len };
-    (is_even && fits && segment >= SEGMENT_MIN).then_some((Form::PackedSegments, segment))
+    (is_even && fits && segment >= SEGMENT_MIN).then_some(segment)
 }
 
-fn as_it_is(cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
-    match cx.pool.put_head(slot, |_| Form::Plain.emit()) {
+/// A packet of which each segment is behind what says its form.
+fn behind(cx: &mut Cx<'_>, form: Form, slot: &mut Packet) -> Verdict {
+    match cx.pool.put_head(slot, |_| form.emit()) {
         Ok(()) => Verdict::Forward,
         Err(_) => Verdict::Drop(DropReason::TooLarge),
     }
