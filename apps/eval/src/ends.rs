@@ -25,7 +25,7 @@ const BETWEEN: Duration = Duration::from_millis(20);
 /// What is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// The sender, until all has left.
+    /// The sender, until all has left; there is no receiver, so memory is used again at once.
     Down,
     /// The receiver, until all has gone up.
     Up,
@@ -70,6 +70,9 @@ pub struct Ends {
     layout: Layout,
     units: Units,
     said: usize,
+    /// Lists that are used again: what goes there, and what comes back.
+    there: Vec<Packet>,
+    back: Vec<Packet>,
     /// How many packets went up in the last round.
     pub came: usize,
 }
@@ -97,6 +100,8 @@ impl Ends {
             layout,
             units,
             said: 0,
+            there: Vec::new(),
+            back: Vec::new(),
             came: 0,
         }
     }
@@ -133,35 +138,38 @@ impl Ends {
     /// Takes a unit to the receiver, or what is due; how long the part took.
     fn carry(&mut self, part: Part, lost: Lost, unit: Option<Packet>) -> Duration {
         let start = Instant::now();
-        let mut sent = self.down(unit);
+        self.down(unit);
         if !self.units.late.is_zero() {
             self.now += self.units.late;
-            sent.extend(self.down(None));
+            self.down(None);
         }
         let down = start.elapsed();
-        let sent = self.lose(sent, lost);
+        if part == Part::Down {
+            self.there.drain(..).for_each(|packet| self.pool.free(packet));
+            return down;
+        }
+        self.lose(lost);
         let start = Instant::now();
-        self.there_and_back(sent);
+        self.there_and_back();
         match part {
-            Part::Down => down,
-            Part::Up => start.elapsed(),
             Part::Both => down + start.elapsed(),
+            Part::Down | Part::Up => start.elapsed(),
         }
     }
 
-    /// What leaves the sender when it gets this, or because it is time.
-    fn down(&mut self, unit: Option<Packet>) -> Vec<Packet> {
+    /// The sender gets this, or does what is due.
+    fn down(&mut self, unit: Option<Packet>) {
         let mut around = Context { now: self.now, pool: &mut self.pool, random: &mut self.random };
         if let Some(mut unit) = unit {
             unit.time = self.now;
             self.sender.feed(&mut around, unit);
             self.sender.run(&mut around);
         }
-        turn(&mut self.sender, &mut around)
+        turn(&mut self.sender, &mut around, &mut self.there);
     }
 
-    fn lose(&mut self, mut sent: Vec<Packet>, lost: Lost) -> Vec<Packet> {
-        let (pool, random) = (&mut self.pool, &mut self.random);
+    fn lose(&mut self, lost: Lost) {
+        let (pool, random, sent) = (&mut self.pool, &mut self.random, &mut self.there);
         match lost {
             Lost::Nothing => {}
             Lost::First(count) => {
@@ -171,39 +179,34 @@ impl Ends {
                 first.into_iter().for_each(|packet| pool.free(packet));
             }
             Lost::Milli(milli) => {
-                let kept = sent.into_iter().map(|packet| (random.below(1_000), packet));
-                let (lost, kept): (Vec<_>, Vec<_>) = kept.partition(|it| it.0 < milli.into());
-                lost.into_iter().for_each(|(_, packet)| pool.free(packet));
-                sent = kept.into_iter().map(|(_, packet)| packet).collect();
+                let is_lost = |_: &mut Packet| random.below(1_000) < milli.into();
+                sent.extract_if(.., is_lost).for_each(|packet| pool.free(packet));
             }
         }
-        sent
     }
 
     /// Hands packets to the receiver, as they lie, and what it says to the sender, until both are
     /// silent.
-    fn there_and_back(&mut self, sent: Vec<Packet>) {
-        let mut there = sent;
+    fn there_and_back(&mut self) {
+        let mut around = Context { now: self.now, pool: &mut self.pool, random: &mut self.random };
         loop {
-            let mut around =
-                Context { now: self.now, pool: &mut self.pool, random: &mut self.random };
-            hand(there, &mut self.receiver, &mut around);
-            let back = turn(&mut self.receiver, &mut around);
+            hand(&mut self.there, &mut self.receiver, &mut around);
+            turn(&mut self.receiver, &mut around, &mut self.back);
             for packet in self.receiver.take_up().drain() {
                 self.came += packet.segment_count();
                 around.pool.free(packet);
             }
-            hand(back, &mut self.sender, &mut around);
-            there = turn(&mut self.sender, &mut around);
-            if there.is_empty() {
+            hand(&mut self.back, &mut self.sender, &mut around);
+            turn(&mut self.sender, &mut around, &mut self.there);
+            if self.there.is_empty() {
                 return;
             }
         }
     }
 }
 
-/// Does what is due at an end; what leaves it.
-fn turn(end: &mut Runner, around: &mut Context<'_>) -> Vec<Packet> {
+/// Does what is due at an end, and lists what leaves it.
+fn turn(end: &mut Runner, around: &mut Context<'_>, leaves: &mut Vec<Packet>) {
     while end.next_deadline().is_some_and(|at| at <= around.now) {
         end.handle_timeout(around);
     }
@@ -213,11 +216,11 @@ fn turn(end: &mut Runner, around: &mut Context<'_>) -> Vec<Packet> {
     if end.wants_unread() {
         end.handle_unread(around, Unread::default());
     }
-    end.take_down().drain().collect()
+    leaves.extend(end.take_down().drain());
 }
 
-fn hand(packets: Vec<Packet>, to: &mut Runner, around: &mut Context<'_>) {
-    for mut packet in packets {
+fn hand(packets: &mut Vec<Packet>, to: &mut Runner, around: &mut Context<'_>) {
+    for mut packet in packets.drain(..) {
         packet.time = around.now;
         to.handle_up(around, packet);
         to.run(around);

@@ -17,6 +17,8 @@ pub struct Subject {
     pub part: Part,
     pub packets: usize,
     pub lost: Lost,
+    /// Whether units say something; else they are whatever lies there.
+    pub is_of_text: bool,
     /// How much later parities leave.
     pub late: Duration,
     /// Whether the time is that of a packet, not of the unit.
@@ -33,6 +35,7 @@ const BLOCK: Subject = Subject {
     part: Part::Down,
     packets: 10,
     lost: Lost::Nothing,
+    is_of_text: false,
     // As long as a span of `fec-rs` and of `fec-xor`.
     late: Duration::from_millis(100),
     is_per_packet: false,
@@ -42,10 +45,12 @@ const BLOCK: Subject = Subject {
 const PACKET: Subject =
     Subject { set: &[], part: Part::Both, packets: 1, late: Duration::ZERO, ..BLOCK };
 
+const TRAIN: Subject = Subject { packets: call::TRAIN, is_per_packet: true, ..PACKET };
+
 const ARQ: Subject = Subject { module: "arq-sr", is_per_packet: true, ..PACKET };
 
 /// All of them.
-pub static ALL: [Subject; 11] = [
+pub static ALL: [Subject; 13] = [
     Subject {
         name: "fec-rs-encode",
         what: "fec-rs, 4 parities of 10 packets, beside ISA-L",
@@ -73,41 +78,57 @@ pub static ALL: [Subject; 11] = [
         what: "fec-xor, the sum of 10 packets, beside a plain loop",
         module: "fec-xor",
         set: &[(0, 1), (1, 10)],
-        call: Call::Here(call::xor),
+        call: Call::OneEnd(call::xor),
         ..BLOCK
     },
     Subject {
         name: "crc32c",
         what: "checksum, both ends, beside crc-fast twice",
         module: "checksum",
-        call: Call::Here(call::crc32c),
+        call: Call::BothEnds(call::crc32c),
         ..PACKET
+    },
+    Subject {
+        name: "crc32c-train",
+        what: "the same, a packet of a train of 45",
+        module: "checksum",
+        call: Call::BothEnds(call::crc32c_train),
+        ..TRAIN
     },
     Subject {
         name: "xxh3",
         what: "xxh3, both ends, beside twox-hash twice",
         module: "xxh3",
-        call: Call::Here(call::xxh3),
+        call: Call::BothEnds(call::xxh3),
         ..PACKET
+    },
+    Subject {
+        name: "xxh3-train",
+        what: "the same, a packet of a train of 45",
+        module: "xxh3",
+        call: Call::BothEnds(call::xxh3_train),
+        ..TRAIN
     },
     Subject {
         name: "lz4",
         what: "lz4, both ends, readings as JSON, beside lz4_flex there and back",
         module: "lz4",
-        call: Call::Here(call::lz4),
+        is_of_text: true,
+        call: Call::OneEnd(call::lz4),
         ..PACKET
     },
     Subject {
         name: "zstd",
         what: "zstd, both ends, the same, beside zstd there and back",
         module: "zstd",
-        call: Call::Here(call::zstd),
+        is_of_text: true,
+        call: Call::OneEnd(call::zstd),
         ..PACKET
     },
     Subject {
         name: "arq-sr-train",
         what: "arq-sr, both ends, a packet of a train of 45",
-        packets: 45,
+        packets: call::TRAIN,
         ..ARQ
     },
     Subject { name: "arq-sr-alone", what: "arq-sr, both ends, a packet alone", ..ARQ },

@@ -10,13 +10,18 @@ use std::process::Command;
 /// The bytes of a packet.
 pub const LEN: usize = 1_400;
 
+/// The packets of a train.
+pub const TRAIN: usize = 45;
+
 /// What stands beside a module.
 #[derive(Clone, Copy, Debug)]
 pub enum Call {
     /// Nothing: its bound is a time.
     Nothing,
-    /// What one unit takes by hand, made anew for each measurement.
-    Here(fn() -> Box<dyn FnMut()>),
+    /// What a unit takes by hand at one end, made anew for each measurement.
+    OneEnd(fn() -> Box<dyn FnMut()>),
+    /// The same, and as much at the other end.
+    BothEnds(fn() -> Box<dyn FnMut()>),
     /// ISA-L, by `peer-isal` and this word.
     Isal(&'static str),
 }
@@ -34,10 +39,6 @@ pub fn isal(program: &Path, what: &str) -> Result<f64, String> {
     ns.ok_or_else(|| format!("{name} {what}: {}", String::from_utf8_lossy(&output.stderr).trim()))
 }
 
-fn bytes() -> Vec<u8> {
-    readings(LEN)
-}
-
 /// The sum of ten packets, as a loop that a compiler makes vectors of.
 pub fn xor() -> Box<dyn FnMut()> {
     let packets: Vec<Vec<u8>> = (0..10_u8).map(|at| vec![at; LEN]).collect();
@@ -53,30 +54,44 @@ pub fn xor() -> Box<dyn FnMut()> {
     })
 }
 
-/// CRC-32C at both ends.
-pub fn crc32c() -> Box<dyn FnMut()> {
-    let bytes = bytes();
-    Box::new(move || {
-        (0..2).for_each(|_| {
-            black_box(crc_fast::crc32_iscsi(black_box(&bytes)));
-        });
-    })
+/// A function for each of so many packets.
+fn of_each(packets: usize, call: fn(&[u8])) -> Box<dyn FnMut()> {
+    let bytes = readings(packets * LEN);
+    Box::new(move || bytes.chunks(LEN).for_each(|packet| call(black_box(packet))))
 }
 
-/// XXH3 at both ends.
+fn crc32c_of(packet: &[u8]) {
+    black_box(crc_fast::crc32_iscsi(packet));
+}
+
+fn xxh3_of(packet: &[u8]) {
+    black_box(twox_hash::XxHash3_64::oneshot(packet));
+}
+
+/// CRC-32C of a packet.
+pub fn crc32c() -> Box<dyn FnMut()> {
+    of_each(1, crc32c_of)
+}
+
+/// CRC-32C of each of a train.
+pub fn crc32c_train() -> Box<dyn FnMut()> {
+    of_each(TRAIN, crc32c_of)
+}
+
+/// XXH3 of a packet.
 pub fn xxh3() -> Box<dyn FnMut()> {
-    let bytes = bytes();
-    Box::new(move || {
-        (0..2).for_each(|_| {
-            black_box(twox_hash::XxHash3_64::oneshot(black_box(&bytes)));
-        });
-    })
+    of_each(1, xxh3_of)
+}
+
+/// XXH3 of each of a train.
+pub fn xxh3_train() -> Box<dyn FnMut()> {
+    of_each(TRAIN, xxh3_of)
 }
 
 /// LZ4 there and back.
 pub fn lz4() -> Box<dyn FnMut()> {
     use lz4_flex::block::{CompressTable, compress_into_with_table, decompress_into};
-    let (bytes, mut back) = (bytes(), vec![0; LEN]);
+    let (bytes, mut back) = (readings(LEN), vec![0; LEN]);
     let mut packed = vec![0; lz4_flex::block::get_maximum_output_size(LEN)];
     let mut table = CompressTable::small();
     Box::new(move || {
@@ -88,7 +103,7 @@ pub fn lz4() -> Box<dyn FnMut()> {
 
 /// Zstandard there and back, at the module's usual level.
 pub fn zstd() -> Box<dyn FnMut()> {
-    let (bytes, mut back) = (bytes(), vec![0; LEN]);
+    let (bytes, mut back) = (readings(LEN), vec![0; LEN]);
     let mut packed = vec![0; ::zstd::zstd_safe::compress_bound(LEN)];
     let packs = ::zstd::bulk::Compressor::new(1).ok();
     let unpacks = ::zstd::bulk::Decompressor::new().ok();

@@ -5,11 +5,14 @@
 //!   module    the part that computes, with the module less without it     |  in turns; of each the
 //!   call      the library's function, or a plain loop, on the same bytes  |  tenth part from below
 //! ```
+//!
+//! A call stands between two looks at the clock, as the module's part does, less what these take:
+//! many in a row would run into each other, as what a packet takes of a graph does not.
 
 pub mod call;
 
 use crate::cli::{BenchSpeedArgs, only, or_usage};
-use crate::ends::{Ends, Lost, Units};
+use crate::ends::{Ends, Lost, Part, Units};
 use crate::exit::{Exit, Failure};
 use crate::experiments::subjects::{self, Subject};
 use crate::output::{self, Table, line};
@@ -19,10 +22,10 @@ use call::{Call, LEN};
 use dacapo_lift::Entry;
 use serde_json::{Value, json};
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-/// A call is timed so many times in a row.
-const CALLS_PER_ROUND: usize = 64;
+/// A call is timed so many times in a round.
+const CALLS_PER_ROUND: u32 = 64;
 
 /// What was seen of a subject.
 struct Measured {
@@ -64,10 +67,10 @@ fn measure(subject: &'static Subject, rounds: u32, isal: &Path) -> Result<Measur
     let entry = entry.ok_or_else(|| format!("there is no module {}", subject.module))?;
     let mut both = [ends(subject, Some(entry)), ends(subject, None)];
     let mut call = match subject.call {
-        Call::Here(make) => Some(make()),
+        Call::OneEnd(make) | Call::BothEnds(make) => Some(make()),
         Call::Nothing | Call::Isal(_) => None,
     };
-    let mut taken = [Vec::new(), Vec::new(), Vec::new()];
+    let mut taken = [Vec::new(), Vec::new(), Vec::new(), Vec::new()];
     for _ in 0..rounds {
         for (ends, taken) in both.iter_mut().zip(&mut taken) {
             // Without the module nothing gives back what is lost.
@@ -75,14 +78,16 @@ fn measure(subject: &'static Subject, rounds: u32, isal: &Path) -> Result<Measur
         }
         if let Some(call) = &mut call {
             taken[2].push(timed(call));
+            taken[3].push(timed(&mut || {}));
         }
     }
-    check(subject, &both[0])?;
-    let [with, without, called] = taken.map(undisturbed);
+    check(subject, ends(subject, Some(entry)))?;
+    let [with, without, called, nothing] = taken.map(undisturbed);
     let each = if subject.is_per_packet { subject.packets as f64 } else { 1.0 };
     let call_ns = match subject.call {
         Call::Nothing => None,
-        Call::Here(_) => Some(called),
+        Call::OneEnd(_) => Some((called - nothing) / each),
+        Call::BothEnds(_) => Some(2.0 * (called - nothing) / each),
         Call::Isal(what) => Some(call::isal(isal, what)?),
     };
     let ns = (with - without) / each;
@@ -90,24 +95,29 @@ fn measure(subject: &'static Subject, rounds: u32, isal: &Path) -> Result<Measur
 }
 
 fn ends(subject: &Subject, entry: Option<&Entry>) -> Ends {
-    let says = crate::cost::readings(subject.packets * LEN);
     let modules: Vec<_> = entry.map(|entry| (entry, subject.set)).into_iter().collect();
     let Subject { packets, late, .. } = *subject;
+    let says = if subject.is_of_text { crate::cost::readings(packets * LEN) } else { Vec::new() };
     Ends::new(&modules, Units { packets, len: LEN, says, late })
 }
 
-/// What is timed does what it is for: in the last round all that was sent went up.
-fn check(subject: &Subject, ends: &Ends) -> Result<(), String> {
+/// What is timed does what it is for: what is sent goes up.
+fn check(subject: &Subject, mut ends: Ends) -> Result<(), String> {
+    ends.round(Part::Both, subject.lost);
     let expected = ends.sent_per_round();
     let is_whole = ends.came == expected || matches!(subject.lost, Lost::Milli(_));
     let text = || format!("{} of {expected} packets came", ends.came);
     if is_whole && ends.came > 0 { Ok(()) } else { Err(text()) }
 }
 
-fn timed(call: &mut Box<dyn FnMut()>) -> f64 {
-    let start = Instant::now();
-    (0..CALLS_PER_ROUND).for_each(|_| call());
-    start.elapsed().as_nanos() as f64 / CALLS_PER_ROUND as f64
+fn timed(call: &mut dyn FnMut()) -> f64 {
+    let one = |_| {
+        let start = Instant::now();
+        call();
+        start.elapsed()
+    };
+    let taken: Duration = (0..CALLS_PER_ROUND).map(one).sum();
+    taken.as_nanos() as f64 / f64::from(CALLS_PER_ROUND)
 }
 
 fn to_json(all: &[Measured]) -> Value {
@@ -149,7 +159,9 @@ mod tests {
                     let text = measured.err().unwrap();
                     assert!(text.contains("make eval-peers"), "{}: {text}", subject.name);
                 }
-                Call::Here(_) => assert!(measured.unwrap().call_ns.unwrap() > 0.0),
+                Call::OneEnd(_) | Call::BothEnds(_) => {
+                    assert!(measured.unwrap().call_ns.unwrap() > 0.0)
+                }
                 Call::Nothing => assert!(measured.unwrap().call_ns.is_none()),
             }
         }
