@@ -17,7 +17,7 @@ mod tables;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-pub use slices::{Product, add_products};
+pub use slices::{Product, add_products, set_products};
 
 use tables::{EXP, LOG};
 

@@ -16,8 +16,8 @@
 //!
 //! Invariants: indices of sources and of parities are never the same number; nothing panics.
 
-use super::sums::add;
-use dacapo_gf256::{add_products, inverse, mul};
+use super::sums::{add, set};
+use dacapo_gf256::{inverse, mul};
 
 /// What source `source` is multiplied by in parity `parity`.
 #[inline]
@@ -35,18 +35,24 @@ pub(crate) fn add_known<'a>(
     add(sums, parities, known, factor);
 }
 
-/// Computes the missing source at place `at` of `missing` from the sums, of which there are as many
-/// as are missing, and adds it to `into`.
-pub(super) fn solve(into: &mut [u8], at: usize, missing: &[u8], sums: &[Vec<u8>], parities: &[u8]) {
-    for (sum, parity) in sums.iter().zip(parities) {
-        add_products(into, &[(inverse_at(at, *parity, missing, parities), sum)]);
-    }
+/// Makes the sums of sources for each of `parities`, of nothing.
+pub(crate) fn set_known<'a>(
+    sums: &mut [Vec<u8>],
+    parities: &[u8],
+    known: impl IntoIterator<Item = (u8, &'a [u8])>,
+) {
+    set(sums, parities, known, factor);
+}
+
+/// Computes the missing sources from the sums, of which there are as many.
+pub(super) fn solve(found: &mut [Vec<u8>], missing: &[u8], sums: &[Vec<u8>], parities: &[u8]) {
+    let sums = parities.iter().copied().zip(sums.iter().map(Vec::as_slice));
+    set(found, missing, sums, |source, parity| inverse_at(source, parity, missing, parities));
 }
 
 /// The entry of the inverse for a missing source and a parity: of a Cauchy matrix 1/(x + y) it is
 /// the product of all (x + y') and (x' + y), through (x + y), all (x + x') and all (y + y').
-fn inverse_at(at: usize, parity: u8, missing: &[u8], parities: &[u8]) -> u8 {
-    let Some(&source) = missing.get(at) else { return 0 };
+fn inverse_at(source: u8, parity: u8, missing: &[u8], parities: &[u8]) -> u8 {
     let (mut above, mut below) = (1, parity ^ source);
     for &other in missing {
         above = mul(above, parity ^ other);
@@ -91,9 +97,9 @@ mod tests {
         add_known(&mut sums, &parities, all.iter().copied());
         let known = all.into_iter().filter(|(at, _)| !missing.contains(at));
         add_known(&mut sums, &parities, known);
-        for (at, source) in missing.iter().enumerate() {
-            let mut found = vec![0; longest];
-            solve(&mut found, at, missing, &sums, &parities);
+        let mut all_found = vec![vec![0; longest]; lost];
+        solve(&mut all_found, missing, &sums, &parities);
+        for (source, found) in missing.iter().zip(all_found) {
             let sent = &block[usize::from(*source)];
             assert_eq!(&found[..sent.len()], sent, "{sources} sources, {missing:?} lost");
             assert!(found[sent.len()..].iter().all(|byte| *byte == 0));

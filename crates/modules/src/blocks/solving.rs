@@ -20,7 +20,8 @@ pub(super) struct Solving {
     /// As many as sources are missing.
     parities: Vec<u8>,
     sums: Vec<Vec<u8>>,
-    found: Vec<u8>,
+    /// The missing sources.
+    found: Vec<Vec<u8>>,
     /// How much of each packet is coded.
     coded_len: usize,
 }
@@ -36,8 +37,10 @@ impl Solving {
         self.parities.extend(parities.take(self.missing.len()));
         if self.sums.len() < self.missing.len() {
             self.sums.resize_with(self.missing.len(), Vec::new);
+            self.found.resize_with(self.missing.len(), Vec::new);
         }
         self.sum(pool, block);
+        self.find();
         self.missing.len()
     }
 
@@ -55,14 +58,22 @@ impl Solving {
         add_known(sums, &self.parities, kept.flat_map(|kept| kept.coded(pool)));
     }
 
+    /// Computes the missing sources of the sums.
+    fn find(&mut self) {
+        let count = self.missing.len();
+        let found = self.found.get_mut(..count).unwrap_or_default();
+        found.iter_mut().for_each(|bytes| bytes.resize(self.coded_len, 0));
+        let sums = self.sums.get(..count).unwrap_or_default();
+        solve(found, &self.missing, sums, &self.parities);
+    }
+
     /// A missing source by its place among them: its index, and its bytes as its peer was handed
     /// them; no bytes where they are not what a peer codes.
-    pub fn source(&mut self, place: usize) -> (u8, Option<&[u8]>) {
-        self.found.clear();
-        self.found.resize(self.coded_len, 0);
-        solve(&mut self.found, place, &self.missing, &self.sums, &self.parities);
-        let coded = self.found.split_first_chunk::<{ LEN - CODED_AT }>();
-        let source = coded.and_then(|(len, bytes)| bytes.get(..u16::from_be_bytes(*len).into()));
+    pub fn source(&self, place: usize) -> (u8, Option<&[u8]>) {
+        let coded = self.found.get(place).and_then(|it| it.split_first_chunk());
+        let source = coded.and_then(|(len, bytes): (&[u8; LEN - CODED_AT], _)| {
+            bytes.get(..u16::from_be_bytes(*len).into())
+        });
         (self.missing.get(place).copied().unwrap_or_default(), source)
     }
 }

@@ -13,7 +13,7 @@
 //! Invariants: a sum is as long as the longest source; nothing is kept of a source but what
 //! its sums are.
 
-use crate::blocks::code::add_known;
+use crate::blocks::code::{add_known, set_known};
 use crate::blocks::heads::put_heads;
 use crate::blocks::leaving::Leaving;
 use dacapo_base::Time;
@@ -106,7 +106,6 @@ impl Sending {
         if self.sums.len() < self.rows.len() {
             self.sums.resize_with(self.rows.len(), Vec::new);
         }
-        self.sums.iter_mut().for_each(Vec::clear);
     }
 
     /// Numbers as many sources as the packet has segments, of which there is capacity for all, and
@@ -125,12 +124,17 @@ impl Sending {
     fn sum(&mut self, cx: &Cx<'_>, packet: &Packet) {
         let longest = packet.segment_len(0).saturating_sub(CODED_AT);
         let sums = self.sums.get_mut(..self.rows.len()).unwrap_or_default();
+        let coded = |at| cx.pool.segment(packet, at).get(CODED_AT..).unwrap_or_default();
+        let known = (0..packet.segment_count()).zip(self.count..);
+        let known = known.map(|(at, index)| (index, coded(at)));
+        if self.count == 0 {
+            sums.iter_mut().for_each(|sum| sum.resize(longest, 0));
+            return set_known(sums, &self.rows, known);
+        }
         for sum in sums.iter_mut().filter(|sum| sum.len() < longest) {
             sum.resize(longest, 0);
         }
-        let coded = |at| cx.pool.segment(packet, at).get(CODED_AT..).unwrap_or_default();
-        let known = (0..packet.segment_count()).zip(self.count..);
-        add_known(sums, &self.rows, known.map(|(at, index)| (index, coded(at))));
+        add_known(sums, &self.rows, known);
     }
 
     /// Whether the block has as many sources as it may.
@@ -144,9 +148,8 @@ impl Sending {
         let Some(begun) = self.begun else { return };
         let apart = self.apart(begun, span);
         let len = self.sums.first().map_or(0, Vec::len);
-        let together = GRAIN.as_nanos().checked_div(apart.as_nanos()).unwrap_or(u128::MAX);
-        let together = usize::try_from(together).unwrap_or(usize::MAX);
-        let most = together.clamp(1, self.leaving.most(len));
+        let together = nanoseconds(GRAIN).checked_div(nanoseconds(apart)).unwrap_or(u64::MAX);
+        let most = (together as usize).clamp(1, self.leaving.most(len));
         let mut due = cx.now();
         for from in (0..self.rows.len()).step_by(most) {
             due += apart * most as u32;
@@ -161,10 +164,10 @@ impl Sending {
     /// these may.
     fn apart(&self, begun: Time, span: Duration) -> Duration {
         let Some((before, count)) = self.before else { return Duration::ZERO };
-        let apart = begun.since(before) / count.max(1);
-        let sources = u32::from(self.count.max(1));
-        let parities = sources.max(self.rows.len() as u32);
-        (apart.saturating_mul(sources) / parities).min(span / parities)
+        let apart = nanoseconds(begun.since(before)) / u64::from(count.max(1));
+        let sources = u64::from(self.count.max(1));
+        let parities = sources.max(self.rows.len() as u64);
+        Duration::from_nanos(apart.saturating_mul(sources).min(nanoseconds(span)) / parities)
     }
 
     /// Makes a train of some of the parities.
@@ -182,4 +185,9 @@ impl Sending {
             (self.block, self.count, self.begun) = (self.block + 1, 0, None);
         }
     }
+}
+
+/// A division of 64 bits is made for each block, not one of 128.
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -13,7 +13,7 @@
 //! a generator that the key starts (RFC 8682); here each is a hash of its own, the last step of
 //! MurmurHash3 (Appleby), so that a receiver computes those of what is missing alone.
 
-use crate::blocks::sums::add;
+use crate::blocks::sums::{add, set};
 use dacapo_wire::sliding::low;
 
 /// The golden ratio in 32 bits, which is odd: numbers that follow each other get far apart.
@@ -46,14 +46,23 @@ fn mixed(mut bits: u32) -> u32 {
     bits ^ bits >> 16
 }
 
-/// Adds sources to the sums, one for each of `repairs`: those of a sender begin with nothing; with
-/// a repair's own bytes in its sum, what is left is of the sources that were not added.
+/// Adds sources to the sums, one for each of `repairs`: with a repair's own bytes in its sum, what
+/// is left is of the sources that were not added.
 pub(super) fn add_sources<'a>(
     sums: &mut [Vec<u8>],
     repairs: &[Factors],
     sources: impl IntoIterator<Item = (u64, &'a [u8])>,
 ) {
     add(sums, repairs, sources, Factors::of_source);
+}
+
+/// Makes the sums of sources for each of `repairs`, of nothing.
+pub(super) fn set_sources<'a>(
+    sums: &mut [Vec<u8>],
+    repairs: &[Factors],
+    sources: impl IntoIterator<Item = (u64, &'a [u8])>,
+) {
+    set(sums, repairs, sources, Factors::of_source);
 }
 
 #[cfg(test)]

@@ -41,8 +41,8 @@ impl Row {
         if self.sum.len() < other.sum.len() {
             self.sum.resize(other.sum.len(), 0);
         }
-        add_products(&mut self.sum, &[(by, &other.sum)]);
-        add_products(&mut self.factors, &[(by, &other.factors)]);
+        add_products([&mut self.sum], &[([by], &other.sum)]);
+        add_products([&mut self.factors], &[([by], &other.factors)]);
         self.at = self.at.max(other.at);
     }
 
@@ -187,7 +187,7 @@ impl Code for Elimination {
         for row in &mut self.rows {
             let factor = std::mem::take(&mut row.factors[place]);
             if factor != 0 {
-                add_products(&mut row.sum, &[(factor, source)]);
+                add_products([&mut row.sum], &[([factor], source)]);
             }
         }
         if let Some(at) = self.rows.iter().position(|row| row.pivot == place) {
@@ -215,7 +215,7 @@ impl Code for Elimination {
         let row = self.rows.swap_remove(at);
         into.clear();
         into.resize(row.sum.len(), 0);
-        add_products(into, &[(inverse(row.factors[row.pivot]), &row.sum)]);
+        add_products([into], &[([inverse(row.factors[row.pivot])], &row.sum)]);
         self.recycle(row.sum);
         self.unknown[row.pivot].take()
     }

@@ -13,7 +13,7 @@
 //! older than a span and no more than [`BYTES_MAX`] bytes are kept, as views; a repair is as long
 //! as the longest of its sources.
 
-use super::code::{Factors, add_sources};
+use super::code::{Factors, set_sources};
 use crate::blocks::leaving::Leaving;
 use crate::parity::sliding;
 use dacapo_base::Time;
@@ -166,17 +166,14 @@ impl Sending {
             self.sums.resize_with(repairs, Vec::new);
         }
         let longest = self.sent.iter().map(|sent| sent.view.segment_len(0)).max().unwrap_or(0);
-        for sum in self.sums.iter_mut().take(repairs) {
-            sum.clear();
-            sum.resize(longest.saturating_sub(CODED_AT), 0);
-        }
         let segments = self.sent.iter().flat_map(|sent| {
             let coded = |at| pool.segment(&sent.view, at).get(CODED_AT..).unwrap_or_default();
             (0..sent.view.segment_count()).map(coded)
         });
         let known = (self.next - self.count as u64..).zip(segments);
         let sums = self.sums.get_mut(..repairs).unwrap_or_default();
-        add_sources(sums, &self.factors, known.skip(self.count - sources));
+        sums.iter_mut().for_each(|sum| sum.resize(longest.saturating_sub(CODED_AT), 0));
+        set_sources(sums, &self.factors, known.skip(self.count - sources));
     }
 
     /// Makes a train of some of the sums, the first of them with this key.

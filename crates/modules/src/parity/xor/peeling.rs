@@ -12,9 +12,10 @@
 //! Invariants: at most [`SUMS_MAX`] sums wait, none of which gets longer; one costs an exclusive or
 //! for each source of it; memory of a few is used again.
 
+use crate::blocks::sums::add;
 use crate::parity::sliding::{Code, Members, Repair};
 use dacapo_base::Time;
-use dacapo_gf256::{Product, add_products};
+use dacapo_gf256::add_products;
 use dacapo_wire::sliding::{Header, SOURCES_MAX};
 use std::collections::VecDeque;
 
@@ -23,9 +24,6 @@ const SUMS_MAX: usize = 512;
 
 /// How many lists are used again.
 const SPARE_MAX: usize = 64;
-
-/// How many sources are added in one pass over a sum.
-const CHUNK: usize = 16;
 
 /// A sum of some sources that are missing.
 #[derive(Debug)]
@@ -69,7 +67,7 @@ impl Sum {
 
     /// A source is known. No peer makes a sum that is shorter than a source of it.
     fn add(&mut self, number: u64, source: &[u8]) {
-        add_products(&mut self.bytes, &[(1, source)]);
+        add_products([&mut self.bytes], &[([1], source)]);
         self.turn(number);
     }
 }
@@ -109,15 +107,7 @@ impl Code for Peeling {
         _: u64,
         sources: impl Iterator<Item = (u64, &'a [u8])>,
     ) {
-        let mut sources = sources.map(|(_, bytes)| (1, bytes)).peekable();
-        while sources.peek().is_some() {
-            let mut products: [Product<'_>; CHUNK] = [(1, &[]); CHUNK];
-            let mut count = 0;
-            for (place, source) in products.iter_mut().zip(&mut sources) {
-                (*place, count) = (source, count + 1);
-            }
-            add_products(sum, products.get(..count).unwrap_or_default());
-        }
+        add(std::slice::from_mut(sum), &[()], sources, |(), _| 1);
     }
 
     fn is_empty(&self) -> bool {

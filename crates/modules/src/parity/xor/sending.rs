@@ -15,12 +15,13 @@
 
 use super::{BOTH, COLUMNS_ONLY, ROWS_ONLY};
 use crate::blocks::leaving::Leaving;
+use crate::blocks::sums::{add, set};
 use crate::parity::sliding;
 use dacapo_base::Time;
-use dacapo_gf256::add_products;
 use dacapo_lift::{Cx, Setup};
 use dacapo_packet::Packet;
 use dacapo_wire::sliding::{CODED_AT, Header, low};
+use std::ops::Range;
 use std::time::Duration;
 
 /// What has a sum, and of how many.
@@ -67,15 +68,25 @@ struct Group {
 }
 
 impl Group {
-    fn add(&mut self, number: u64, coded: &[u8], now: Time) {
-        if self.count == 0 {
+    /// Adds sources, of which the last has this number and none is longer than `longest`.
+    fn add<'a>(
+        &mut self,
+        (last, now): (u64, Time),
+        longest: usize,
+        sources: impl ExactSizeIterator<Item = &'a [u8]>,
+    ) {
+        let (is_new, count) = (self.count == 0, sources.len() as u8);
+        (self.count, self.last) = (self.count + count, last);
+        let sources = sources.map(|coded| ((), coded));
+        if is_new {
             self.begun = now;
+            self.sum.resize(longest, 0);
+            return set(std::slice::from_mut(&mut self.sum), &[()], sources, |(), ()| 1);
         }
-        if self.sum.len() < coded.len() {
-            self.sum.resize(coded.len(), 0);
+        if self.sum.len() < longest {
+            self.sum.resize(longest, 0);
         }
-        add_products(&mut self.sum, &[(1, coded)]);
-        (self.count, self.last) = (self.count + 1, number);
+        add(std::slice::from_mut(&mut self.sum), &[()], sources, |(), ()| 1);
     }
 }
 
@@ -126,12 +137,34 @@ impl Sending {
         if self.laid != *terms {
             self.lay(*terms);
         }
-        for at in 0..segments {
-            let coded = cx.pool.segment(packet, at).get(CODED_AT..).unwrap_or_default();
-            self.add_one(self.next, coded, cx.now());
-            self.next += 1;
+        let mut at = 0;
+        while at < segments {
+            // The rest of a row, at once.
+            let rest = self.laid.columns.saturating_sub(self.row.count.into()).max(1) as usize;
+            let run = at..segments.min(at + rest);
+            at = run.end;
+            self.add_run(cx, packet, run);
         }
         Some(self.push_due(cx))
+    }
+
+    /// Adds some of a packet's segments, which lie in one row.
+    fn add_run(&mut self, cx: &Cx<'_>, packet: &Packet, run: Range<usize>) {
+        let (laid, now) = (self.laid, cx.now());
+        let coded = |at: usize| cx.pool.segment(packet, at).get(CODED_AT..).unwrap_or_default();
+        let (first, longest) = (self.next, coded(run.start).len());
+        self.next += run.len() as u64;
+        if laid.has(COLUMNS_ONLY) {
+            for (number, at) in (first..).zip(run.clone()) {
+                self.add_to_column(number, coded(at), now);
+            }
+        }
+        if laid.has(ROWS_ONLY) {
+            self.row.add((self.next - 1, now), longest, run.map(coded));
+            if u64::from(self.row.count) >= laid.columns {
+                self.end_row();
+            }
+        }
     }
 
     /// Ends all rows and columns, and begins others.
@@ -141,26 +174,17 @@ impl Sending {
         self.laid = terms;
     }
 
-    fn add_one(&mut self, number: u64, coded: &[u8], now: Time) {
-        let laid = self.laid;
-        if laid.has(ROWS_ONLY) {
-            self.row.add(number, coded, now);
-            if u64::from(self.row.count) >= laid.columns {
-                self.end_row();
-            }
+    fn add_to_column(&mut self, number: u64, coded: &[u8], now: Time) {
+        let (column, shelf) = self.laid.place(number);
+        let is_next = self
+            .columns
+            .get(column)
+            .is_some_and(|group| group.count > 0 && self.laid.place(group.last).1 != shelf);
+        if is_next {
+            self.end_column(column);
         }
-        if laid.has(COLUMNS_ONLY) {
-            let (column, shelf) = laid.place(number);
-            let is_next = self
-                .columns
-                .get(column)
-                .is_some_and(|group| group.count > 0 && laid.place(group.last).1 != shelf);
-            if is_next {
-                self.end_column(column);
-            }
-            if let Some(group) = self.columns.get_mut(column) {
-                group.add(number, coded, now);
-            }
+        if let Some(group) = self.columns.get_mut(column) {
+            group.add((number, now), coded.len(), std::iter::once(coded));
         }
     }
 
