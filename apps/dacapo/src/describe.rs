@@ -7,8 +7,9 @@
 use dacapo::offer::NodeForm;
 use dacapo::offer::{Direction, FlowOffer};
 use dacapo::offer::{Medium, SampleEncoding};
-use dacapo::spec::{Catalogue, ModuleSpec, ParamUnit};
+use dacapo::spec::{Catalogue, ModuleSpec, ParamUnit, PathKnown};
 use dacapo::text::{format_duration, format_rate, format_size};
+use std::time::Duration;
 
 /// What a flow is, in one line.
 pub fn flow(flow: &FlowOffer) -> String {
@@ -26,6 +27,28 @@ pub fn flow(flow: &FlowOffer) -> String {
     };
     let (name, medium, graph) = (&flow.name, medium(&flow.medium), graph(flow));
     format!("{name}  {medium}  {graph}{bound}{playout}{arrow}")
+}
+
+/// What is known of a path, in one line; nothing of one of which nothing is known.
+pub fn path(known: &PathKnown) -> Option<String> {
+    let share = |ppm: u32| f64::from(ppm) / 10_000.0;
+    let run = |milli: u64| milli as f64 / 1_000.0;
+    let says = [
+        known.rtt_min.map(|rtt| format!("{} there and back", brief(rtt))),
+        known.rtt_variation.map(|more| format!("up to {} more", brief(more))),
+        known.loss_ppm.map(|ppm| format!("{:.2} % lost", share(ppm))),
+        known.burst_milli.map(|milli| format!("in runs of {:.1}", run(milli))),
+        known.delivery_rate_bps.map(|bps| format!("{} delivered", format_rate(bps))),
+        known.held_bps.map(|bps| format!("held to {}", format_rate(bps))),
+    ];
+    let says: Vec<String> = says.into_iter().flatten().collect();
+    (!says.is_empty()).then(|| says.join(", "))
+}
+
+/// A time of which three digits are enough.
+fn brief(time: Duration) -> String {
+    let us = time.as_secs_f64() * 1e6;
+    if us < 1e4 { format!("{us:.0} us") } else { format!("{:.0} ms", us / 1e3) }
 }
 
 /// A flow's graph, from the application to the network.
@@ -110,6 +133,26 @@ fn encoding_name(encoding: SampleEncoding) -> &'static str {
 mod tests {
     use super::*;
     use dacapo::offer::GraphForm;
+
+    #[test]
+    fn of_a_path_is_said_what_is_known() {
+        assert_eq!(path(&PathKnown::default()), None);
+        let handshake =
+            PathKnown { rtt_min: Some(Duration::from_micros(812)), ..Default::default() };
+        assert_eq!(path(&handshake).as_deref(), Some("812 us there and back"));
+        let known = PathKnown {
+            rtt_min: Some(Duration::from_micros(30_412)),
+            is_probed: true,
+            rtt_variation: Some(Duration::from_millis(12)),
+            loss_ppm: Some(13_400),
+            burst_milli: Some(2_480),
+            delivery_rate_bps: Some(20_000_000),
+            held_bps: None,
+        };
+        let said = "30 ms there and back, up to 12 ms more, 1.34 % lost, in runs of 2.5, \
+                    20 Mbit/s delivered";
+        assert_eq!(path(&known).as_deref(), Some(said));
+    }
 
     #[test]
     fn a_flow_is_described_with_its_graph() {

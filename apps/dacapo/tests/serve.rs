@@ -253,6 +253,9 @@ fn events_in_json_say_what_the_words_say() {
     assert_eq!(listening["sessions"][0]["uri"], format!("dacapo://{authority}/movie"));
     assert_eq!((&joined["session"], &left["session"]), (&"movie".into(), &"movie".into()));
     assert_eq!(joined["peer"], left["peer"]);
+    assert_eq!(joined["flows"], listening["sessions"][0]["flows"], "as they are served");
+    assert!(joined["path"]["rtt_us_min"].as_f64().unwrap() > 0.0, "{joined}");
+    assert_eq!(joined["path"]["loss_ppm"], serde_json::Value::Null, "nothing is known of it yet");
     assert_eq!(left["error"], serde_json::Value::Null);
     assert_eq!(left["accounts"][0]["units_sent"], 25);
     assert_eq!(left["accounts"][1]["hash"], "equal");

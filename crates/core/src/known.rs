@@ -39,7 +39,8 @@ impl PathKnown {
         Self { rtt_min: known.rtt_min.or(control), ..known }
     }
 
-    fn of_path(path: &Path) -> Self {
+    /// Of a path, without a control connection.
+    pub(crate) fn of_path(path: &Path) -> Self {
         let estimates = path.estimates();
         let rtt = path.prober().map(|prober| *prober.rtt()).unwrap_or_default();
         let is_varied = rtt.samples() >= VARIATION_SAMPLES;

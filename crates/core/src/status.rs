@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::flow::receiver::Receiver;
 use crate::flow::sender::Sender;
 use crate::ids::StreamId;
+use crate::known::PathKnown;
 use crate::ledger::Ledger;
 use dacapo_lift::{ModuleCounters, ModuleSpec, Runner};
 use dacapo_path::{ClockOffset, Estimates, Path};
@@ -54,6 +55,8 @@ pub struct PathStatus {
     pub in_flight_bytes: u64,
     /// What modules of the flows with it have seen so far, and what follows from that.
     pub estimates: Estimates,
+    /// By what a protocol would be chosen for it.
+    pub known: PathKnown,
 }
 
 impl PathStatus {
@@ -65,6 +68,7 @@ impl PathStatus {
             held_bps: path.held_bps(),
             in_flight_bytes: path.in_flight_bytes(),
             estimates: *path.estimates(),
+            known: PathKnown::of_path(path),
         }
     }
 }

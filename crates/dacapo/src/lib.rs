@@ -83,7 +83,7 @@ pub mod offer {
 
 /// What modules and transports say of themselves, and why they drop packets.
 pub mod spec {
-    pub use dacapo_core::PathStatus;
+    pub use dacapo_core::{PathKnown, PathStatus};
     pub use dacapo_lift::{
         Catalogue, Cost, DirectionCounters, DropReason, FlowPort, ModuleCounters, ModuleSpec,
         ParamSpec, ParamUnit, Params, PathSeen, PortProtocol, Property, TransportSpec,

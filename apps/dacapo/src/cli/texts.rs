@@ -32,7 +32,10 @@ With --json every event is a line with an object; its \"event\" is one of:
              (as others type them), this_host_only, identity (others see it as unverified),
              sessions: uri, name, title and flows, each with name, medium, graph, bound_bps,
              playout_ns, playout_min_ns and direction (to-participant, to-creator)
-  joined     session, peer (its address), identity, identity_is_verified
+  joined     session, peer (its address), identity, identity_is_verified, flows as above, and path:
+             what is known of it, by which they were chosen where nobody describes it: rtt_us_min,
+             rtt_us_variation, loss_ppm, burst_milli (mean run of losses), delivery_rate_bps and
+             held_bps, null where nothing is known
   contact_lost, contact_restored (after_s), path_mtu_changed (from_bytes, to_bytes),
   path_held  (loss_ppm of ten seconds; rate_bps that flows are held to, null: no longer),
   stood_in   (flow, transport, reason): session, peer, and what is in brackets

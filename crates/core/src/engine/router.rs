@@ -322,7 +322,7 @@ impl Router {
         };
         let asking = Asking {
             peer: it,
-            path: PathKnown::of(it, it.conn().and_then(|conn| self.control.rtt_min(conn))),
+            path: self.path_known(peer).unwrap_or_default(),
             further: self.shared.further_for(it.local(), &it.remote()),
             is_only: self.sessions.with_peer(peer).nth(1).is_none(),
         };
@@ -332,6 +332,12 @@ impl Router {
             is_shared && self.fan_outs.running(&name, flow).is_some()
         };
         self.served.serve(&self.shared.graphs, join, &asking, is_running)
+    }
+
+    /// What is known of the path to a peer.
+    pub fn path_known(&self, peer: PeerId) -> Option<PathKnown> {
+        let it = self.peers.get(peer)?;
+        Some(PathKnown::of(it, it.conn().and_then(|conn| self.control.rtt_min(conn))))
     }
 
     /// A peer is gone: its sessions end abnormally.

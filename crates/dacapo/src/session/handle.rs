@@ -13,7 +13,7 @@ use super::worker::Worker;
 use crate::misuse::misuse;
 use dacapo_base::{Address, Time};
 use dacapo_core::table::Role;
-use dacapo_core::{Code, Command, Error, SessionId};
+use dacapo_core::{Code, Command, Error, PathKnown, SessionId};
 use dacapo_security::Fingerprint;
 use dacapo_sys::clock;
 use std::fmt;
@@ -124,6 +124,15 @@ impl Session {
     #[must_use]
     pub fn path_mtu(&self) -> Option<usize> {
         self.lock().core().path_mtu(self.inner.id)
+    }
+
+    /// What is known of the path to the other end by now: by this, as far as it was known then, a
+    /// creator chooses protocols for who joins.
+    #[must_use]
+    pub fn path_known(&self) -> Option<PathKnown> {
+        let mut state = self.lock();
+        let peer = state.sessions.get(&self.inner.id)?.peer;
+        state.core().path(peer).map(|path| path.known)
     }
 
     /// How long contact may be lost before this end gives the session up, whatever its creator said

@@ -17,6 +17,7 @@ use crate::output::note;
 
 use dacapo::access::Speed;
 use dacapo::failpoint;
+use dacapo::offer::FlowOffer;
 use dacapo::plan::{Assumptions, Plan};
 use dacapo::{Address, Code, Command, Creator, Error, Event, PeerId, Session, SessionId};
 use dacapo_sys::signal::Signal;
@@ -115,7 +116,8 @@ struct Server {
     creators: Vec<Creator>,
     once: bool,
     teller: Teller,
-    flow_names: BTreeMap<String, Vec<String>>,
+    /// The flows of each session, as they are served.
+    served: BTreeMap<String, Vec<FlowOffer>>,
     joined: BTreeMap<SessionId, Joined>,
     /// Sessions that are still to be told to close.
     to_close: Vec<SessionId>,
@@ -137,13 +139,12 @@ impl Server {
         teller: Teller,
         served: &[Served],
     ) -> Self {
-        let flows = |it: &Served| it.flows.iter().map(|flow| flow.name.clone()).collect();
         Self {
             app,
             creators,
             once,
             teller,
-            flow_names: served.iter().map(|it| (it.name.clone(), flows(it))).collect(),
+            served: served.iter().map(|it| (it.name.clone(), it.flows.clone())).collect(),
             joined: BTreeMap::new(),
             to_close: Vec::new(),
             leaving: BTreeSet::new(),
@@ -258,9 +259,9 @@ impl Server {
                 self.teller.stood_in(&joined.guest, &flow, &transport, &reason);
             }
             Event::FlowEnded { account } => {
-                let names = self.flow_names.get(&joined.guest.session);
+                let flows = self.served.get(&joined.guest.session);
                 let place =
-                    names.and_then(|names| names.iter().position(|name| *name == account.flow));
+                    flows.and_then(|flows| flows.iter().position(|it| it.name == account.flow));
                 joined.accounts.push(Account::of(place.unwrap_or_default(), *account));
             }
             Event::ChangeFailed { error, .. } => {
@@ -275,7 +276,10 @@ impl Server {
         let identity = session.peer_fingerprint().map(|it| it.to_string());
         let address = Some(session.remote());
         let guest = Guest { session: session.name().to_owned(), address, identity };
-        self.teller.joined(&guest);
+        let served = self.served.get(&guest.session).map(Vec::as_slice).unwrap_or_default();
+        let flows = self.app.endpoint.offers(session.id());
+        let path = session.path_known().unwrap_or_default();
+        self.teller.joined(&guest, &path, &flows, served);
         failpoint!("serve.joined");
         self.joined.insert(session.id(), Joined { guest, session, accounts: Vec::new() });
     }

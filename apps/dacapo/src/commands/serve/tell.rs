@@ -3,6 +3,7 @@
 //! ```text
 //!   listening ─┬─> serving dacapo://…        {"event":"listening", …}
 //!   joined    ─┤   joined movie  …           {"event":"joined", …}
+//!             ─┤     over 5 ms …: its flows
 //!   contact   ─┤   waiting movie …           {"event":"contact_lost", …}
 //!             ─┤   back movie … after 4.2 s  {"event":"contact_restored", …}
 //!   path MTU  ─┤   path movie … 1200 bytes   {"event":"path_mtu_changed", …}
@@ -22,6 +23,7 @@ use dacapo::Address;
 use dacapo::Error;
 use dacapo::offer::{Direction, FlowOffer};
 use dacapo::plan::Plan;
+use dacapo::spec::PathKnown;
 use serde_json::{Value, json};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -87,13 +89,25 @@ impl Teller {
         }
     }
 
-    /// A session has begun.
-    pub fn joined(self, guest: &Guest) {
+    /// A session has begun, over a path of which so much is known, with these flows; those that are
+    /// not as they are `served` were chosen for it.
+    pub fn joined(
+        self,
+        guest: &Guest,
+        path: &PathKnown,
+        flows: &[FlowOffer],
+        served: &[FlowOffer],
+    ) {
         let (name, who) = (&guest.session, guest.who());
         match self {
             Self::Words => {
                 let identity = guest.identity.as_deref().unwrap_or("no identity");
                 line(format_args!("joined {name}  {who}  {identity} (unverified)"));
+                let chosen: Vec<_> = flows.iter().filter(|it| !is_among(it, served)).collect();
+                if let Some(path) = describe::path(path).filter(|_| !chosen.is_empty()) {
+                    line(format_args!("  over {path}:"));
+                }
+                chosen.into_iter().for_each(|it| line(format_args!("  {}", describe::flow(it))));
             }
             Self::Json => line(json!({
                 "event": "joined",
@@ -101,6 +115,8 @@ impl Teller {
                 "peer": who,
                 "identity": guest.identity,
                 "identity_is_verified": false,
+                "path": path_json(path),
+                "flows": flows.iter().map(flow_json).collect::<Vec<_>>(),
             })),
         }
     }
@@ -211,6 +227,25 @@ fn left_json(guest: &Guest, error: Option<&Error>, accounts: &[Account]) -> Valu
         "peer": guest.who(),
         "error": error.map(ToString::to_string),
         "accounts": accounts.into_iter().map(Account::to_json).collect::<Vec<_>>(),
+    })
+}
+
+/// Whether a flow is one of these, in all that is chosen.
+fn is_among(flow: &FlowOffer, served: &[FlowOffer]) -> bool {
+    let chosen = |it: &FlowOffer| (it.transport, it.bound_bps, it.playout_ns, it.playout_min_ns);
+    let is_as = |it: &FlowOffer| it.graph == flow.graph && chosen(it) == chosen(flow);
+    served.iter().any(|it| it.name == flow.name && is_as(it))
+}
+
+fn path_json(path: &PathKnown) -> Value {
+    let us = |time: Option<Duration>| time.map(|it| it.as_secs_f64() * 1e6);
+    json!({
+        "rtt_us_min": us(path.rtt_min),
+        "rtt_us_variation": us(path.rtt_variation),
+        "loss_ppm": path.loss_ppm,
+        "burst_milli": path.burst_milli,
+        "delivery_rate_bps": path.delivery_rate_bps,
+        "held_bps": path.held_bps,
     })
 }
 
@@ -365,6 +400,19 @@ mod tests {
         assert_eq!(json["accounts"][1]["closes"], true);
         assert!(json["error"].as_str().unwrap().contains("contact lost"), "{json}");
         assert_eq!(left_json(&guest(), None, &[])["error"], Value::Null);
+    }
+
+    #[test]
+    fn a_flow_is_chosen_for_somebody_where_it_is_not_as_it_is_served() {
+        let served = FlowOffer { name: "a".to_owned(), playout_ns: 1, ..FlowOffer::default() };
+        let flow = FlowOffer { playout_ns: 2, ..served.clone() };
+        assert!(is_among(&served, &[flow.clone(), served.clone()]));
+        assert!(!is_among(&flow, &[served.clone()]));
+        let of_another_name = FlowOffer { name: "b".to_owned(), ..served.clone() };
+        assert!(!is_among(&served, &[of_another_name]));
+        // What it carries is nobody's choice.
+        let labelled = FlowOffer { unit_len_max: 7, ..served.clone() };
+        assert!(is_among(&labelled, &[served]));
     }
 
     #[test]
