@@ -63,10 +63,10 @@ pub enum Property {
     SourceAuthenticity,
     /// It yields to others on a shared link.
     CongestionControl,
-    /// What the modules of the receiver send comes to the sender's, and there is one receiver.
+    /// What the receiver's modules send comes to the sender's.
     WayBack,
-    /// What the modules of each receiver send comes to the sender's: of one, or of several, of
-    /// which these are told whose it is.
+    /// What the modules of each of several receivers send comes to the sender's, which are told
+    /// whose it is.
     Answers,
     /// What comes later than its deadline is not handed over.
     Timely,
@@ -108,7 +108,7 @@ impl fmt::Display for Property {
             Self::SourceAuthenticity => "authenticity of the source",
             Self::CongestionControl => "congestion control",
             Self::WayBack => "a way back",
-            Self::Answers => "a way back from each receiver",
+            Self::Answers => "a way back from several",
             Self::Timely => "nothing late",
             Self::Newest => "the newest unit",
         })

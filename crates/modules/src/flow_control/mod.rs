@@ -6,8 +6,7 @@
 //!                                   <-- granted --     |-- taken --|unread|--- room ---|
 //! ```
 //!
-//! One mechanism, which counts bytes (`window`) or units (`credit`): `Controlled` is both. In a
-//! group each receiver grants for itself, and `slow` says what becomes of one who is slower.
+//! One mechanism, which counts bytes (`window`) or units (`credit`): `Controlled` is both.
 
 pub mod credit;
 pub mod window;
@@ -16,7 +15,6 @@ mod controlled;
 mod counted;
 mod granting;
 mod profile;
-mod receivers;
 mod spending;
 
 use controlled::Controlled;

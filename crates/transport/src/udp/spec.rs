@@ -20,7 +20,7 @@ pub static SPEC: TransportSpec = TransportSpec {
     id: 1,
     summary: "datagrams as the network delivers them: some lost, some late, out of order",
     scheme: IP,
-    properties: &[Property::Boundaries, Property::WayBack, Property::Answers],
+    properties: &[Property::Boundaries, Property::WayBack],
     datagram_len: TRAIN_BYTES_MAX as u32,
     any_path: false,
     lanes: true,

@@ -16,7 +16,7 @@ pub static SPEC: TransportSpec = TransportSpec {
     id: 13,
     summary: "datagrams by every path to the peer at once: what one path loses another brings",
     scheme: udp::SPEC.scheme,
-    properties: &[Property::Boundaries, Property::WayBack, Property::Answers],
+    properties: &[Property::Boundaries, Property::WayBack],
     datagram_len: DATAGRAM_LEN,
     any_path: udp::SPEC.any_path,
     lanes: udp::SPEC.lanes,
