@@ -407,7 +407,7 @@ mod tests {
         let served = FlowOffer { name: "a".to_owned(), playout_ns: 1, ..FlowOffer::default() };
         let flow = FlowOffer { playout_ns: 2, ..served.clone() };
         assert!(is_among(&served, &[flow.clone(), served.clone()]));
-        assert!(!is_among(&flow, &[served.clone()]));
+        assert!(!is_among(&flow, std::slice::from_ref(&served)));
         let of_another_name = FlowOffer { name: "b".to_owned(), ..served.clone() };
         assert!(!is_among(&served, &[of_another_name]));
         // What it carries is nobody's choice.
