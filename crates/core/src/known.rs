@@ -6,7 +6,6 @@
 //!   modules    runs of losses, delivery           likewise
 //! ```
 
-use crate::peer::Peer;
 use dacapo_path::Path;
 use std::time::Duration;
 
@@ -33,19 +32,14 @@ pub struct PathKnown {
 }
 
 impl PathKnown {
-    /// Of a peer; `control` is the shortest round trip of its control connection.
-    pub(crate) fn of(peer: &Peer, control: Option<Duration>) -> Self {
-        let known = Self::of_path(peer.data().path());
-        Self { rtt_min: known.rtt_min.or(control), ..known }
-    }
-
-    /// Of a path, without a control connection.
-    pub(crate) fn of_path(path: &Path) -> Self {
+    /// Of a path; `control` is the shortest round trip of the control connection over it, if there
+    /// is one.
+    pub(crate) fn of(path: &Path, control: Option<Duration>) -> Self {
         let estimates = path.estimates();
         let rtt = path.prober().map(|prober| *prober.rtt()).unwrap_or_default();
         let is_varied = rtt.samples() >= VARIATION_SAMPLES;
         Self {
-            rtt_min: rtt.min(),
+            rtt_min: rtt.min().or(control),
             is_probed: rtt.min().is_some(),
             rtt_variation: is_varied.then(|| rtt.variation()),
             loss_ppm: estimates.loss_ppm,

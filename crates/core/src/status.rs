@@ -60,7 +60,8 @@ pub struct PathStatus {
 }
 
 impl PathStatus {
-    pub(crate) fn of(path: &Path) -> Self {
+    /// Of a path, of which so much is known.
+    pub(crate) fn of(path: &Path, known: PathKnown) -> Self {
         Self {
             rtt: path.rtt(),
             clock: path.prober().map(|prober| *prober.offset()),
@@ -68,7 +69,7 @@ impl PathStatus {
             held_bps: path.held_bps(),
             in_flight_bytes: path.in_flight_bytes(),
             estimates: *path.estimates(),
-            known: PathKnown::of_path(path),
+            known,
         }
     }
 }

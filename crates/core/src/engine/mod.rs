@@ -157,8 +157,8 @@ impl Core {
     /// What is known of the path to a peer.
     #[must_use]
     pub fn path(&self, peer: PeerId) -> Option<PathStatus> {
-        let known = self.router.path_known(peer)?;
-        Some(PathStatus { known, ..PathStatus::of(self.router.peers.get(peer)?.data().path()) })
+        let path = self.router.peers.get(peer)?.data().path();
+        Some(PathStatus::of(path, self.router.path_known(peer)?))
     }
 
     /// The longest datagrams that the path of a session takes now, in bytes of UDP payload; `None`

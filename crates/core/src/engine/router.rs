@@ -337,7 +337,8 @@ impl Router {
     /// What is known of the path to a peer.
     pub fn path_known(&self, peer: PeerId) -> Option<PathKnown> {
         let it = self.peers.get(peer)?;
-        Some(PathKnown::of(it, it.conn().and_then(|conn| self.control.rtt_min(conn))))
+        let control = it.conn().and_then(|conn| self.control.rtt_min(conn));
+        Some(PathKnown::of(it.data().path(), control))
     }
 
     /// A peer is gone: its sessions end abnormally.

@@ -11,6 +11,7 @@ use crate::flow::{Context, FlowEvent, FlowOut, Lost, PathTimes};
 use crate::graphs::Graphs;
 use crate::groups::Joined;
 use crate::ids::{FanOutId, PeerId, Place};
+use crate::known::PathKnown;
 use crate::peer::{PathSet, Peer};
 use crate::port::Ending;
 use crate::schedule::Rank;
@@ -271,7 +272,7 @@ impl Flow {
             ledger: None,
             refused: self.refused.clone(),
             stream: self.channel.map(|channel| channel.id()),
-            path: self.below.as_deref().map(PathStatus::of),
+            path: self.below.as_deref().map(|path| PathStatus::of(path, PathKnown::of(path, None))),
         };
         match &self.end {
             FlowEnd::None | FlowEnd::Member(_) => {}

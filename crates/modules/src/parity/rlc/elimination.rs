@@ -13,7 +13,7 @@
 use super::code::{Factors, add_sources};
 use crate::parity::sliding::{Code, Members, Repair};
 use dacapo_base::Time;
-use dacapo_gf256::{add_products, inverse, mul};
+use dacapo_gf256::{add_products, inverse, mul, set_products};
 use dacapo_wire::sliding::Header;
 
 /// How many sources may be unknown.
@@ -213,9 +213,8 @@ impl Code for Elimination {
     fn solved(&mut self, into: &mut Vec<u8>) -> Option<u64> {
         let at = self.rows.iter().position(Row::is_of_one)?;
         let row = self.rows.swap_remove(at);
-        into.clear();
         into.resize(row.sum.len(), 0);
-        add_products([into], &[([inverse(row.factors[row.pivot])], &row.sum)]);
+        set_products([into], &[([inverse(row.factors[row.pivot])], &row.sum)]);
         self.recycle(row.sum);
         self.unknown[row.pivot].take()
     }
