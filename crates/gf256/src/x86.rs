@@ -28,12 +28,12 @@ pub(crate) fn products<const SET: bool, const N: usize>(
     products: &[Product<'_, N>],
     len: usize,
 ) -> bool {
-    let has_matrices = std::arch::is_x86_feature_detected!("gfni")
-        && std::arch::is_x86_feature_detected!("avx512f")
-        && std::arch::is_x86_feature_detected!("avx512bw");
     if !std::arch::is_x86_feature_detected!("avx2") {
         return false;
     }
+    let has_matrices = std::arch::is_x86_feature_detected!("gfni")
+        && std::arch::is_x86_feature_detected!("avx512f")
+        && std::arch::is_x86_feature_detected!("avx512bw");
     if products.iter().all(|(factors, _)| *factors == [1; N]) {
         // SAFETY: the processor has been asked for the feature of this function.
         unsafe { by_nothing::all::<SET, N>(into, products, len) };
@@ -71,8 +71,8 @@ fn padded<const L: usize>(from: &[u8], len: usize) -> [u8; L] {
     block
 }
 
-/// The sums, block by block: what the two ways have in common. It is a macro, because a function of
-/// one way can be made part of the loop only within that way's features.
+/// The sums, block by block: what the three ways have in common. It is a macro, because a function
+/// of one way can be made part of the loop only within that way's features.
 macro_rules! block_by_block {
     ($features:literal mod $name:ident: $len:literal of $vector:ty, $load:ident, $store:ident,
         $zero:ident, $add:ident, $and:ident, $halves:ident, $times:ident) => {

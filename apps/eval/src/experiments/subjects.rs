@@ -78,35 +78,35 @@ pub static ALL: [Subject; 13] = [
         what: "fec-xor, the sum of 10 packets, beside a plain loop",
         module: "fec-xor",
         set: &[(0, 1), (1, 10)],
-        call: Call::OneEnd(call::xor),
+        call: Call::Once(call::xor),
         ..BLOCK
     },
     Subject {
         name: "crc32c",
         what: "checksum, both ends, beside crc-fast twice",
         module: "checksum",
-        call: Call::BothEnds(call::crc32c),
+        call: Call::AtEachEnd(call::crc32c),
         ..PACKET
     },
     Subject {
         name: "crc32c-train",
         what: "the same, a packet of a train of 45",
         module: "checksum",
-        call: Call::BothEnds(call::crc32c_train),
+        call: Call::AtEachEnd(call::crc32c_train),
         ..TRAIN
     },
     Subject {
         name: "xxh3",
         what: "xxh3, both ends, beside twox-hash twice",
         module: "xxh3",
-        call: Call::BothEnds(call::xxh3),
+        call: Call::AtEachEnd(call::xxh3),
         ..PACKET
     },
     Subject {
         name: "xxh3-train",
         what: "the same, a packet of a train of 45",
         module: "xxh3",
-        call: Call::BothEnds(call::xxh3_train),
+        call: Call::AtEachEnd(call::xxh3_train),
         ..TRAIN
     },
     Subject {
@@ -114,7 +114,7 @@ pub static ALL: [Subject; 13] = [
         what: "lz4, both ends, readings as JSON, beside lz4_flex there and back",
         module: "lz4",
         is_of_text: true,
-        call: Call::OneEnd(call::lz4),
+        call: Call::Once(call::lz4),
         ..PACKET
     },
     Subject {
@@ -122,7 +122,7 @@ pub static ALL: [Subject; 13] = [
         what: "zstd, both ends, the same, beside zstd there and back",
         module: "zstd",
         is_of_text: true,
-        call: Call::OneEnd(call::zstd),
+        call: Call::Once(call::zstd),
         ..PACKET
     },
     Subject {

@@ -18,11 +18,11 @@ pub const TRAIN: usize = 45;
 pub enum Call {
     /// Nothing: its bound is a time.
     Nothing,
-    /// What a unit takes by hand at one end, made anew for each measurement.
-    OneEnd(fn() -> Box<dyn FnMut()>),
-    /// The same, and as much at the other end.
-    BothEnds(fn() -> Box<dyn FnMut()>),
-    /// ISA-L, by `peer-isal` and this word.
+    /// All that a unit takes by hand, made anew for each measurement.
+    Once(fn() -> Box<dyn FnMut()>),
+    /// What it takes at each of two ends.
+    AtEachEnd(fn() -> Box<dyn FnMut()>),
+    /// ISA-L, by `peer-isal` and this word: of blocks in a row, so rather faster than one alone.
     Isal(&'static str),
 }
 
