@@ -6,7 +6,7 @@
 
 use crate::traffic::{Pattern, PatternSink, PatternSource, Record, Seen};
 use crate::{NodeId, Trace, World};
-use dacapo_base::{Random, Time, seeds};
+use dacapo_base::{Random, Time};
 use dacapo_core::{
     Command, CoreConfig, CoreEvent, DialParams, Done, Error, Forgets, JoinParams, JoinRequest,
     Ledger, Port, SessionId, SessionProvider, SessionSpec,
@@ -57,8 +57,8 @@ pub struct Scenario {
     pub time_max: Duration,
     /// The modules; tests put in modules with planted bugs.
     pub catalogue: Catalogue,
-    /// Whether the world looks at everything besides what is ready.
-    pub visits_all: bool,
+    /// At each how many steps the world looks at everything besides what is ready; 0: never.
+    pub steps_per_visit: u64,
     /// For tests of that: the owner in each core that forgets when its own are due.
     pub forgets: Option<Forgets>,
 }
@@ -87,7 +87,7 @@ impl Scenario {
             has_two_clocks: false,
             time_max: Duration::from_secs(60),
             catalogue: crate::catalogue(),
-            visits_all: seeds::number("DACAPO_VISIT_ALL", 1) > 0,
+            steps_per_visit: crate::seeds::steps_per_visit(),
             forgets: None,
         }
     }
@@ -247,7 +247,7 @@ struct Run {
 pub fn run(scenario: &Scenario) -> Outcome {
     let offer = offer_of(scenario);
     let mut world = World::new(scenario.seed, scenario.link.clone());
-    world.set_visits_all(scenario.visits_all);
+    world.set_steps_per_visit(scenario.steps_per_visit);
     let creator = world.add(config(scenario, 1));
     let participant = world.add(config(scenario, 1 + u8::from(scenario.has_two_clocks)));
     world.dials(participant);

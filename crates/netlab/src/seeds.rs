@@ -2,6 +2,11 @@
 
 use dacapo_base::seeds::each_seed;
 
+/// Of a world's steps one in so many, if `DACAPO_VISIT_EVERY` says nothing else: looking at
+/// everything takes as long as all else in a small world, and who sleeps too long is seen asleep at
+/// each step until something wakes it. A prime, so that no rhythm of a flow avoids it.
+const STEPS_PER_VISIT: u64 = 5;
+
 /// What is said of a seed that breaks something; `test` is what follows `--test`, such as
 /// `deadline one_seed`.
 #[must_use]
@@ -22,6 +27,13 @@ pub fn check_seeds(test: &str, seeds: u64, check: impl Fn(u64) -> Option<String>
             panic!("{}", failure(test, seed, &reason));
         }
     });
+}
+
+/// At each how many steps a world looks at everything besides what is ready, as the environment
+/// says; 0: never.
+#[must_use]
+pub fn steps_per_visit() -> u64 {
+    dacapo_base::seeds::number("DACAPO_VISIT_EVERY", STEPS_PER_VISIT)
 }
 
 #[cfg(test)]

@@ -11,10 +11,11 @@ mod streams;
 mod visits;
 
 use crate::plain_tls;
+use crate::seeds;
 use crate::stream::Streams;
 use crate::trace::Trace;
 use clock::NodeClock;
-use dacapo_base::{Random, Time, seeds};
+use dacapo_base::{Random, Time};
 use dacapo_core::{
     Core, CoreConfig, CoreEvent, ListenerId, NetworkEvent, Request, StreamId, Transmit, Way,
 };
@@ -139,8 +140,8 @@ pub struct World {
     calendar_ahead_ns: u64,
     /// The most bytes sent per byte received to an address that was not proved.
     amplification: f64,
-    /// Whether everything is looked at besides what is ready.
-    visits_all: bool,
+    /// At each how many steps everything is looked at besides what is ready.
+    steps_per_visit: u64,
 }
 
 impl World {
@@ -166,7 +167,7 @@ impl World {
             held: false,
             calendar_ahead_ns: 0,
             amplification: 0.0,
-            visits_all: seeds::number("DACAPO_VISIT_ALL", 1) > 0,
+            steps_per_visit: seeds::steps_per_visit(),
         }
     }
 

@@ -2,7 +2,8 @@
 //! byte for byte and turn for turn.
 //!
 //! A world that looks at everything stops where a part of a core had something to do and was not
-//! ready. Every world of this crate's tests does, unless `DACAPO_VISIT_ALL=0` says otherwise.
+//! ready. Every world of this crate's tests does at each fifth step, those here at each; with
+//! `DACAPO_VISIT_EVERY=1` all do.
 
 // Functions that tests share are not tests to clippy.
 #![allow(clippy::unwrap_used)]
@@ -24,9 +25,9 @@ fn who_looks_at_all_does_what_who_looks_at_the_ready_does() {
     each_seed(0..seeds, |seed| {
         let mut scenario = Scenario::faulty(seed);
         scenario.pattern.count = 1_000;
-        scenario.visits_all = true;
+        scenario.steps_per_visit = 1;
         let all = run(&scenario);
-        scenario.visits_all = false;
+        scenario.steps_per_visit = 0;
         let ready = run(&scenario);
         assert_eq!(all.trace, ready.trace, "seed {seed}");
         assert_eq!(all.ledgers, ready.ledgers, "seed {seed}");
@@ -44,7 +45,7 @@ fn stopped(body: impl FnOnce()) -> Option<String> {
 fn it_is_noticed_when_an_owner_does_not_say_what_is_due() {
     for forgets in [Forgets::Connections, Forgets::Peers, Forgets::Sessions] {
         let mut scenario = Scenario::faulty(1);
-        scenario.visits_all = true;
+        scenario.steps_per_visit = 1;
         scenario.forgets = Some(forgets);
         let said = stopped(|| drop(run(&scenario))).unwrap_or_default();
         assert!(said.contains("was not ready"), "{forgets:?}: {said}");
@@ -55,7 +56,7 @@ fn it_is_noticed_when_an_owner_does_not_say_what_is_due() {
 fn it_is_noticed_when_a_fan_out_does_not_say_what_is_due() {
     let said = stopped(|| {
         let mut lab = Lab::new("delay=20ms");
-        lab.world.set_visits_all(true);
+        lab.world.set_steps_per_visit(1);
         lab.pattern = pattern(1_000);
         lab.publish("test", vec![FlowOffer { transport: 10, ..offer("all", &["sequence"]) }]);
         let peer = lab.dial();

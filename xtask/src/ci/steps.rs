@@ -86,7 +86,7 @@ pub const CHECK: [Step; 4] = [
 ];
 
 /// What takes minutes each, or needs root: every ignored test that writes no gigabytes.
-pub const NIGHT: [Step; 9] = [
+pub const NIGHT: [Step; 10] = [
     // The demonstration of a scene is to play, not to build.
     Step {
         name: "build",
@@ -126,6 +126,19 @@ pub const NIGHT: [Step; 9] = [
             "bond",
             "--",
             "--ignored",
+        ]),
+    },
+    // The worlds of `ci`, in which everything is looked at besides what is ready at each step.
+    Step {
+        name: "visits",
+        budget_s: 1_500,
+        work: Work::Cargo(&[
+            "test",
+            "--locked",
+            "--config",
+            "env.DACAPO_VISIT_EVERY='1'",
+            "-p",
+            "dacapo-netlab",
         ]),
     },
     Step {

@@ -49,7 +49,7 @@ pub fn run(asked: &Asked, chosen: &Chosen, seed: u64) -> Result<Seen, String> {
     scenario.offer = Some(chosen.offer.clone());
     scenario.time_max = *every * count as u32 + Duration::from_secs(60);
     scenario.controller = dacapo::Catalogue::default().usual_controller(Leads::Elsewhere).cloned();
-    scenario.visits_all = false;
+    scenario.steps_per_visit = 0;
     let outcome = run_scenario(&scenario);
     if !outcome.closes() {
         return Err(format!("the flow did not end, seed {seed}: {:?}", outcome.error));

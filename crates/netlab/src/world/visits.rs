@@ -18,16 +18,19 @@ use std::time::Duration;
 const PARTS_PER_STEP: u64 = 16;
 
 impl World {
-    /// From now on everything is looked at besides what is ready, or no longer;
-    /// `DACAPO_VISIT_ALL=0` begins no world so.
-    pub fn set_visits_all(&mut self, visits_all: bool) {
-        self.visits_all = visits_all;
+    /// From now on everything is looked at besides what is ready at each so many steps, or never
+    /// with 0. A new world begins as `DACAPO_VISIT_EVERY` says, or with 5.
+    pub fn set_steps_per_visit(&mut self, steps: u64) {
+        self.steps_per_visit = steps;
     }
 
     /// Looks at everything, of which nothing may come.
     pub(super) fn visit_all(&mut self) {
+        if self.steps_per_visit == 0 {
+            return;
+        }
         let parts = self.nodes.iter().map(|node| node.core.sessions().count() as u64).sum::<u64>();
-        if !self.visits_all || !self.steps.is_multiple_of(1 + parts / PARTS_PER_STEP) {
+        if !self.steps.is_multiple_of(self.steps_per_visit + parts / PARTS_PER_STEP) {
             return;
         }
         let next = self.next_time();
