@@ -80,6 +80,17 @@ pub enum Illegal {
         /// What is missing.
         property: Property,
     },
+    /// A module needs something from below that another below it takes away.
+    Taken {
+        /// The place.
+        node: usize,
+        /// The module.
+        module: &'static ModuleSpec,
+        /// What is missing.
+        property: Property,
+        /// Who takes it away.
+        by: &'static ModuleSpec,
+    },
     /// A parameter is unknown or outside its bounds.
     Param {
         /// The place.
@@ -117,6 +128,7 @@ impl Illegal {
             | Self::NotBeneath { node, .. }
             | Self::SameFunction { node, .. }
             | Self::Missing { node, .. }
+            | Self::Taken { node, .. }
             | Self::Param { node, .. } => Some(*node),
             Self::TooManyModules { .. } | Self::NoRoom { .. } | Self::UnitsTooLarge { .. } => None,
         }
@@ -151,6 +163,11 @@ impl fmt::Display for Illegal {
                 "\"{}\" needs {property} from below, which neither a module nor the transport \
                  gives",
                 module.name
+            ),
+            Self::Taken { module, property, by, .. } => write!(
+                f,
+                "\"{}\" needs {property} from below, which \"{}\" below it takes away",
+                module.name, by.name
             ),
             Self::Param { module, param, value, .. } => write_param(f, module, *param, *value),
             Self::NoRoom { overhead, datagram_len } => write!(
@@ -250,9 +267,14 @@ fn check_requirements(
     let mut given = Properties::of(offer.properties);
     let mut topmost = Ok(());
     for (node, module) in specs.iter().enumerate().rev() {
-        let missing = module.requires.iter().find(|property| !given.contains(**property));
-        if let Some(&property) = missing {
-            topmost = Err(Illegal::Missing { node, module, property });
+        if let Some(property) = given.lacks(module.requires) {
+            let mut below = specs.iter().skip(node + 1);
+            topmost = Err(match below.find(|by| by.takes.contains(&property)) {
+                Some(by) if offer.properties.contains(&property) => {
+                    Illegal::Taken { node, module, property, by }
+                }
+                _ => Illegal::Missing { node, module, property },
+            });
         }
         given = module.above(graph.nodes[node].params.values(), given);
     }

@@ -53,6 +53,16 @@ impl Properties {
         others.0 & !self.0 == 0
     }
 
+    /// The first of these that is missing; a way back from one receiver is one from each.
+    #[must_use]
+    pub fn lacks(self, required: &[Property]) -> Option<Property> {
+        let is_met = |property| {
+            let is_of_one = property == Property::Answers && self.contains(Property::WayBack);
+            self.contains(property) || is_of_one
+        };
+        required.iter().copied().find(|property| !is_met(*property))
+    }
+
     /// These and `others`.
     #[must_use]
     pub const fn with(self, others: Self) -> Self {
@@ -312,5 +322,13 @@ mod tests {
         assert!(!Properties::NONE.contains_all(set) && set.contains_all(Properties::NONE));
         assert_eq!(set.iter().collect::<Vec<_>>(), [Property::Order, Property::NoLoss]);
         assert_eq!(set.without(Properties::of(&[Property::Order])).iter().count(), 1);
+    }
+
+    #[test]
+    fn a_way_back_from_one_is_one_from_each_and_not_the_other_way_round() {
+        let (one, each) = (Property::WayBack, Property::Answers);
+        assert_eq!(Properties::of(&[one]).lacks(&[each, one]), None);
+        assert_eq!(Properties::of(&[each]).lacks(&[each, one]), Some(one));
+        assert_eq!(Properties::NONE.lacks(&[each, one]), Some(each), "the first");
     }
 }

@@ -63,20 +63,22 @@ pub enum Property {
     SourceAuthenticity,
     /// It yields to others on a shared link.
     CongestionControl,
-    /// What the receiver's modules send comes to the sender's.
+    /// What the modules of the receiver send comes to the sender's, and there is one receiver.
     WayBack,
     /// What the modules of each of several receivers send comes to the sender's, which are told
-    /// whose it is.
+    /// whose it is. A module that goes by numbers of its own from one other end takes it away.
     Answers,
     /// What comes later than its deadline is not handed over.
     Timely,
     /// A unit arrives that no newer one replaces.
     Newest,
+    /// Who sends waits for the room that each receiver has said.
+    FlowControl,
 }
 
 impl Property {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Boundaries,
         Self::Order,
         Self::NoDuplicates,
@@ -91,6 +93,7 @@ impl Property {
         Self::Answers,
         Self::Timely,
         Self::Newest,
+        Self::FlowControl,
     ];
 }
 
@@ -108,9 +111,10 @@ impl fmt::Display for Property {
             Self::SourceAuthenticity => "authenticity of the source",
             Self::CongestionControl => "congestion control",
             Self::WayBack => "a way back",
-            Self::Answers => "a way back from several",
+            Self::Answers => "a way back from each receiver",
             Self::Timely => "nothing late",
             Self::Newest => "the newest unit",
+            Self::FlowControl => "flow control",
         })
     }
 }
@@ -301,7 +305,7 @@ impl ModuleSpec {
     /// is missing below, or too little room is left.
     #[must_use]
     pub fn serve(&self, params: &Params, setting: &Setting, below: &Service) -> Option<Service> {
-        if !below.properties.contains_all(Properties::of(self.requires)) {
+        if below.properties.lacks(self.requires).is_some() {
             return None;
         }
         let room =

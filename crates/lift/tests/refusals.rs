@@ -153,9 +153,11 @@ fn what_one_module_gives_another_above_it_takes_away() {
     let ordered = Offer { properties: &[Property::Boundaries, Property::Order], ..UDP };
     let over = |ids| check(&catalogue(), &graph(ids), &ordered, Needs { unit_len_max: 500 });
     let property = Property::Order;
-    let missing = Illegal::Missing { node: 0, module: &NEEDS_ORDER, property };
+    let taken = Illegal::Taken { node: 0, module: &NEEDS_ORDER, property, by: &AGAIN };
+    let text = "\"needs-order\" needs order from below, which \"again\" below it takes away";
+    assert_eq!(taken.to_string(), text);
     assert_eq!(over(&[0xF014]), Ok(()));
-    assert_eq!(over(&[0xF014, 0xF016]), Err(missing));
+    assert_eq!(over(&[0xF014, 0xF016]), Err(taken));
     assert_eq!(over(&[0xF014, 0xF012, 0xF016]), Ok(()));
 }
 

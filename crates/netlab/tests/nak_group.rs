@@ -7,7 +7,7 @@
 mod common;
 
 use common::cast::{Cast, UNITS, set_up};
-use common::ms;
+use common::{Lab, ms, offer, pattern};
 use dacapo_link::LinkConfig;
 use dacapo_transport::TrafficClass;
 use dacapo_wire::data;
@@ -46,6 +46,18 @@ fn each_of_five_receivers_gets_what_it_has_lost() {
     let asked = asked.load(Ordering::Relaxed);
     assert!((50..600).contains(&asked), "{asked}");
     cast.end();
+}
+
+#[test]
+fn a_flow_to_one_receiver_may_have_it_too() {
+    let mut lab = Lab::new("delay=20ms,jitter=2ms,loss=2%");
+    lab.pattern = pattern(UNITS);
+    lab.publish("test", vec![offer("flow", &NAMES)]);
+    let peer = lab.dial();
+    let joined = lab.set_up(peer, "test");
+    lab.activate(joined.here);
+    let (here, there) = lab.ledgers(&joined, 0, ms(10_000));
+    assert_eq!((here.sent, here.delivered, there.delivered), (UNITS, UNITS, UNITS), "{here:?}");
 }
 
 #[test]

@@ -10,10 +10,10 @@
 
 mod common;
 
+use common::places::with_places;
 use common::{Joined, Lab, config, ms};
+use dacapo_base::Random;
 use dacapo_base::seeds::number;
-use dacapo_base::{Random, Time};
-use dacapo_core::{Ending, Ledger, Port, Sink, Taken, UnitView};
 use dacapo_netlab::scenario::raw_offer;
 use dacapo_netlab::seeds::check_seeds;
 use dacapo_netlab::traffic::Pattern;
@@ -30,29 +30,6 @@ const ARQ_SR: (u16, Vec<(u16, u64)>) = (7, Vec::new());
 const CHECKSUM: (u16, Vec<(u16, u64)>) = (3, Vec::new());
 const WINDOW: u16 = 0x13;
 const CREDIT: u16 = 0x14;
-
-/// A sink that has room for so many units.
-struct Places(Box<dyn Sink>, Arc<AtomicU64>);
-
-impl Sink for Places {
-    fn handle_unit(&mut self, now: Time, unit: &UnitView<'_>) -> Taken {
-        let left = self.1.load(Ordering::Relaxed);
-        self.1.store(left.saturating_sub(1), Ordering::Relaxed);
-        self.0.handle_unit(now, unit)
-    }
-
-    fn has_capacity(&self) -> bool {
-        self.1.load(Ordering::Relaxed) > 0
-    }
-
-    fn handle_lost(&mut self, now: Time, first: u64, count: u64) {
-        self.0.handle_lost(now, first, count);
-    }
-
-    fn finish(&mut self, now: Time, ending: &Ending, ledger: &Ledger) {
-        self.0.finish(now, ending, ledger);
-    }
-}
 
 /// A flow whose reader has places when he is given some, and perhaps one beside it.
 struct Rig {
@@ -81,11 +58,8 @@ impl Rig {
         let peer = lab.dial();
         let here = lab.join(peer, "test");
         let flows = lab.offered(here);
-        let places = Arc::new(AtomicU64::new(0));
         let (mut ports, seen) = lab.ports(&flows);
-        if let Some(Some(Port::Sink(sink))) = ports.first_mut().map(Option::take) {
-            ports[0] = Some(Port::Sink(Box::new(Places(sink, Arc::clone(&places)))));
-        }
+        let places = with_places(&mut ports);
         let now = lab.now();
         lab.world.core(lab.participant).answer(now, here, ports).expect("an offer waits");
         let there = lab.ready(here, 0);

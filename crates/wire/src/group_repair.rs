@@ -11,6 +11,7 @@
 //!             echo is to say u8 (0: none is wanted), and how many blocks follow u8: each block
 //!             u24, have u8, rows u8
 //!         2   the echo: `block` and the upper byte of `number` as they came; nothing follows
+//!         3   what modules above say to each other: `block` and `number` are 0, and it follows
 //! ```
 //!
 //! No packet of a block has 0 sources, so the fifth byte tells both apart. `have` is how many
@@ -38,6 +39,7 @@ pub const ASK_LEN: usize = 5;
 const ENDED: u8 = 0;
 const ASKED: u8 = 1;
 const HEARD: u8 = 2;
+const BESIDE: u8 = 3;
 
 /// Where the byte is that is 0.
 const SOURCES_AT: usize = 4;
@@ -68,6 +70,8 @@ pub enum Said {
         /// As it came; not 0.
         echo: u8,
     },
+    /// What modules above say to each other follows: it is in no block.
+    Beside,
 }
 
 impl Said {
@@ -91,11 +95,13 @@ impl Said {
             ENDED if upper == 0 => Self::Ended { block, sources: lower },
             ASKED => Self::Asked { answer_ms: block, echo: upper, count: lower },
             HEARD if lower == 0 => Self::Heard { answer_ms: block, echo: upper },
+            BESIDE if block == 0 && number == 0 => Self::Beside,
             _ => return Err(Malformed),
         };
         let is_legal = match said {
             Self::Ended { sources, .. } => (1..=SOURCES_MAX).contains(&sources) && rest == 0,
             Self::Heard { echo, .. } => echo != 0 && rest == 0,
+            Self::Beside => rest > 0,
             Self::Asked { count, .. } => {
                 let count = usize::from(count);
                 (1..=ASKS_MAX).contains(&count) && rest == count.saturating_mul(ASK_LEN)
@@ -111,6 +117,7 @@ impl Said {
             Self::Ended { block, sources } => (block, ENDED, 0, sources),
             Self::Asked { answer_ms, echo, count } => (answer_ms, ASKED, echo, count),
             Self::Heard { answer_ms, echo } => (answer_ms, HEARD, echo, 0),
+            Self::Beside => (0, BESIDE, 0, 0),
         };
         let [_, a, b, c] = first.to_be_bytes();
         [a, b, c, kind, 0, upper, lower]
@@ -170,6 +177,8 @@ mod tests {
         assert_eq!(Said::parse(&bytes), Ok(Said::Asked { answer_ms: 90, echo: 7, count: 2 }));
         let heard = Said::Heard { answer_ms: 90, echo: 7 };
         assert_eq!(Said::parse(&heard.emit()), Ok(heard));
+        let beside = [&Said::Beside.emit()[..], &[9]].concat();
+        assert_eq!(Said::parse(&beside), Ok(Said::Beside));
         let found: Vec<Ask> = asks(&bytes[LEN..]).unwrap().collect();
         assert_eq!(found, [ASK, Ask { block: 3, have: 0, rows: 0 }]);
     }
@@ -199,8 +208,12 @@ mod tests {
         assert_eq!(Said::parse(&asked(&[])), Err(Malformed), "it asks for nothing");
         assert_eq!(Said::parse(&asked(&[ASK; ASKS_MAX + 1])), Err(Malformed));
         let mut strange = ended;
-        strange[3] = 3;
+        strange[3] = 4;
         assert_eq!(Said::parse(&strange), Err(Malformed), "of no kind");
+        assert_eq!(Said::parse(&Said::Beside.emit()), Err(Malformed), "nothing is said");
+        let mut numbered = [&Said::Beside.emit()[..], &[9]].concat();
+        numbered[6] = 1;
+        assert_eq!(Said::parse(&numbered), Err(Malformed));
         let heard = Said::Heard { answer_ms: 1, echo: 0 }.emit();
         assert_eq!(Said::parse(&heard), Err(Malformed), "of what nobody wanted");
     }

@@ -7,6 +7,10 @@
 //!  +-------------------------------+---+-------------------------------+
 //!  L: the last segment of its unit
 //! ```
+//!
+//! A packet with the largest index and L is no part of a unit: it is what modules above say to each
+//! other, whole, and its unit means nothing. Several receivers of a flow say such things to its
+//! sender, so it has no number.
 
 use crate::Malformed;
 use crate::bytes::Reader;
@@ -15,7 +19,10 @@ use crate::bytes::Reader;
 pub const LEN: usize = 4;
 
 /// The largest index of a segment within its unit.
-pub const INDEX_MAX: u16 = 0x7FFF;
+pub const INDEX_MAX: u16 = 0x7FFE;
+
+/// The index of what is no part of a unit.
+const BESIDE: u16 = 0x7FFF;
 
 const LAST: u16 = 0x8000;
 
@@ -24,13 +31,22 @@ const LAST: u16 = 0x8000;
 pub struct Header {
     /// The low 16 bits of the unit's number within the epoch, marks included.
     pub unit: u16,
-    /// The place of the segment in its unit, at most [`INDEX_MAX`].
+    /// The place of the segment in its unit, at most [`INDEX_MAX`] of what a peer writes.
     pub index: u16,
     /// True for the last segment of its unit.
     pub last: bool,
 }
 
 impl Header {
+    /// That of what modules above say to each other.
+    pub const OF_MODULES: Self = Self { unit: 0, index: BESIDE, last: true };
+
+    /// Whether the packet is no part of a unit.
+    #[must_use]
+    pub fn is_of_modules(&self) -> bool {
+        self.index == BESIDE && self.last
+    }
+
     /// Reads the header at the front of a packet.
     ///
     /// # Errors
@@ -38,13 +54,13 @@ impl Header {
     pub fn parse(packet: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader(packet);
         let (unit, place) = (reader.u16()?, reader.u16()?);
-        Ok(Self { unit, index: place & INDEX_MAX, last: place & LAST != 0 })
+        Ok(Self { unit, index: place & !LAST, last: place & LAST != 0 })
     }
 
     /// The bytes; the index is cut to 15 bits.
     #[must_use]
     pub fn emit(&self) -> [u8; LEN] {
-        let place = (self.index & INDEX_MAX) | if self.last { LAST } else { 0 };
+        let place = (self.index & !LAST) | if self.last { LAST } else { 0 };
         let ([a, b], [c, d]) = (self.unit.to_be_bytes(), place.to_be_bytes());
         [a, b, c, d]
     }
@@ -61,5 +77,13 @@ mod tests {
             assert_eq!(Header::parse(&header.emit()), Ok(header));
         }
         assert_eq!(Header::parse(&[0; 3]), Err(Malformed));
+    }
+
+    #[test]
+    fn what_modules_say_is_told_from_every_segment() {
+        let said = Header::parse(&Header::OF_MODULES.emit());
+        assert!(said.is_ok_and(|it| it.is_of_modules()));
+        assert!(!Header { unit: 0, index: INDEX_MAX, last: true }.is_of_modules());
+        assert!(!Header { unit: 0, index: BESIDE, last: false }.is_of_modules(), "of no use");
     }
 }

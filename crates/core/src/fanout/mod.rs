@@ -18,11 +18,12 @@
 //! A Participant takes what comes from the address that it knows of its Creator, and nothing else;
 //! and where that address is in another network, only what goes out there reaches it.
 //!
-//! Invariants: a fan-out has members and is gone with the last; no member holds up another: who is
-//! slow loses, who pauses or is silent does not stop the source while another runs; the label is
-//! the sender's and the same for all; a graph is not changed; what comes back to it is from a
-//! member, of which it is told which, and from nobody else; it is sent no longer from an origin at
-//! which nobody takes part any more, unless that is the last.
+//! Invariants: a fan-out has members and is gone with the last; no member holds up another, but
+//! where a module says so (flow control): who is slow loses, who pauses or is silent does not stop
+//! the source while another runs; the label is the sender's and the same for all; a graph is not
+//! changed; what comes back to it is from a member, of which it is told which, and from nobody
+//! else; it is sent no longer from an origin at which nobody takes part any more, unless that is
+//! the last.
 
 mod member;
 mod set;

@@ -145,6 +145,8 @@ pub(crate) struct Arrived {
     pub time: Time,
     /// Until when it is of use, where a module has said so.
     pub use_by: Option<Time>,
+    /// It waits where the sink has no room, as all of its epoch.
+    pub waits_for_room: bool,
 }
 
 /// An epoch at the receiver.
@@ -158,6 +160,8 @@ pub(crate) struct RxEpoch {
     pub label_tx: u32,
     /// The graph gives units in order.
     pub ordered: bool,
+    /// Units wait where the sink has no room, for the sender waits for it or sends again.
+    pub waits_for_room: bool,
     /// The number of its first unit, once it is known, and since when.
     pub base: Option<(u64, Time)>,
     /// The sender's last mark of this epoch came, through its graph.
@@ -196,6 +200,7 @@ impl RxEpoch {
             label_rx,
             label_tx: 0,
             ordered,
+            waits_for_room: false,
             base: None,
             ended: false,
             tail: Tail::default(),
@@ -269,7 +274,8 @@ impl RxEpoch {
             let use_by = chain.use_by();
             let came = chain.iter().map(|packet| packet.time).max();
             let time = came.filter(|_| use_by.is_none()).unwrap_or(around.now);
-            return Some(Up::Data(Arrived { epoch: self.number, chain, place, time, use_by }));
+            let (epoch, waits_for_room) = (self.number, self.waits_for_room);
+            return Some(Up::Data(Arrived { epoch, chain, place, time, use_by, waits_for_room }));
         }
         let body = head.get(dacapo_wire::unit::LEN..).unwrap_or_default();
         let mark = header.ok().zip(Mark::parse(body).ok());

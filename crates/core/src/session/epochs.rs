@@ -46,6 +46,7 @@ impl Flow {
         let built = graphs.build(&offer.graph, built_for, unit_len_max)?;
         let ordered = graphs.gives_order(offer.transport, &offer.graph);
         let keeping = graphs.keeping(offer.transport, &offer.graph);
+        let waits_for_room = graphs.waits_for_room(offer.transport, &offer.graph);
         // What this end has found out since, else what was agreed.
         let found = cx.peer.and_then(|peer| peer.data().settled_len());
         let found = found.filter(|_| !graphs.is_stream(offer.transport)).unwrap_or(len);
@@ -66,7 +67,8 @@ impl Flow {
             }
             Port::Sink(sink) => {
                 let clock = cx.peer.and_then(|peer| peer.data().clock());
-                let epoch = RxEpoch::new(0, built, label, ordered);
+                let mut epoch = RxEpoch::new(0, built, label, ordered);
+                epoch.waits_for_room = waits_for_room;
                 let mut flow = Receiver::new(params, sink, epoch, keeping, now, queues);
                 flow.handle_clock(clock.unwrap_or_default());
                 FlowEnd::Receiver(Box::new(flow))
@@ -154,9 +156,11 @@ impl Flow {
         keeps_as_much(graphs, &self.offer, &wanted.graph)?;
         let built = graphs.build(&wanted.graph, len, wanted.unit_len_max as usize)?;
         let ordered = graphs.gives_order(wanted.transport, &wanted.graph);
+        let waits_for_room = graphs.waits_for_room(wanted.transport, &wanted.graph);
         let label = self.allot(cx, prepare.epoch)?;
         let mut epoch = RxEpoch::new(prepare.epoch, built, label, ordered);
         epoch.label_tx = prepare.label;
+        epoch.waits_for_room = waits_for_room;
         if let FlowEnd::Receiver(receiver) = &mut self.end {
             receiver.prepare(epoch);
         }

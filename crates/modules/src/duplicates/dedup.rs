@@ -42,7 +42,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     orders: None,
     requires: &[Property::Boundaries],
     provides: &[Property::NoDuplicates],
-    takes: &[],
+    takes: &[Property::Answers],
     beneath: &[],
     notes: &[],
     profile: &Price { cost: COST, is_proposed: true },

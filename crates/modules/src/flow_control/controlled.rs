@@ -14,6 +14,7 @@
 
 use super::counted::Counted;
 use super::granting::Granting;
+use super::receivers::Slow;
 use super::spending::Spending;
 use crate::copying::Copier;
 use crate::emitting::tell;
@@ -39,13 +40,18 @@ pub(super) struct Controlled {
 }
 
 impl Controlled {
-    /// A module that counts so, with room for so much.
-    pub fn new(spec: &'static ModuleSpec, counted: Counted, room: u64, setup: &Setup) -> Self {
+    /// A module that counts so, with room for so much at each receiver.
+    pub fn new(
+        spec: &'static ModuleSpec,
+        counted: Counted,
+        (room, slow): (u64, Slow),
+        setup: &Setup,
+    ) -> Self {
         let packet_len_max = setup.layout.segment + setup.added_above();
         Self {
             spec,
             counted,
-            spending: Spending::new(counted, room, packet_len_max),
+            spending: Spending::new(counted, room, slow, packet_len_max),
             granting: Granting::new(counted, room, setup.unit_len_max_here()),
             copier: Copier::new(setup),
             armed: None,
@@ -131,6 +137,14 @@ impl Module for Controlled {
             tell(cx, &self.copier, ask.emit(), &[]);
         }
         self.arm(cx);
+    }
+
+    fn handle_receiver(&mut self, receiver: u32) {
+        self.spending.turn_to(receiver);
+    }
+
+    fn join(&mut self) {
+        self.granting.join();
     }
 
     fn credit(&self) -> usize {

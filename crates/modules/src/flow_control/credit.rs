@@ -6,6 +6,7 @@
 use super::Controlled;
 use super::counted::Counted;
 use super::profile::Limits;
+use super::receivers::Slow;
 use super::window;
 use dacapo_lift::{Entry, Module, ModuleSpec, ParamSpec, ParamUnit, Params, Setup};
 
@@ -18,15 +19,18 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     mechanism: "a credit of units (limits as in RFC 9000, section 4)",
     summary: "who sends waits for who reads, by units: none is sent that has no room",
     profile: &Limits(Counted::Units),
-    params: &[ParamSpec {
-        name: "units",
-        unit: ParamUnit::Count,
-        default: 512,
-        min: 1,
-        max: 1_000,
-        summary: "how many units may be under way, or wait for the application",
-        control: None,
-    }],
+    params: &[
+        ParamSpec {
+            name: "units",
+            unit: ParamUnit::Count,
+            default: 512,
+            min: 1,
+            max: 1_000,
+            summary: "how many units may be under way, or wait for the application",
+            control: None,
+        },
+        window::SLOW,
+    ],
     ..window::SPEC
 };
 
@@ -35,5 +39,6 @@ pub const ENTRY: Entry = Entry { spec: &SPEC, build };
 
 fn build(params: &Params, setup: &Setup) -> Box<dyn Module> {
     let room = params.value(&SPEC, "units");
-    Box::new(Controlled::new(&SPEC, Counted::Units, room, setup))
+    let slow = Slow::of(params.value(&SPEC, "slow"));
+    Box::new(Controlled::new(&SPEC, Counted::Units, (room, slow), setup))
 }

@@ -6,7 +6,8 @@
 //!                                   <-- granted --     |-- taken --|unread|--- room ---|
 //! ```
 //!
-//! One mechanism, which counts bytes (`window`) or units (`credit`): `Controlled` is both.
+//! One mechanism, which counts bytes (`window`) or units (`credit`): `Controlled` is both. In a
+//! group each receiver grants for itself, and `slow` says what becomes of one who is slower.
 
 pub mod credit;
 pub mod window;
@@ -15,6 +16,7 @@ mod controlled;
 mod counted;
 mod granting;
 mod profile;
+mod receivers;
 mod spending;
 
 use controlled::Controlled;

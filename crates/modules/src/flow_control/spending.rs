@@ -6,11 +6,13 @@
 //! ```
 //!
 //! Who waits asks (RFC 9000, section 4.1), because the grant that he waits for may have been lost.
+//! Of several receivers those are asked who have no room (`receivers.rs`).
 //!
-//! Invariants: the limit only grows, and to no more than the receiver has room for beyond what was
-//! used; a unit that was begun is sent to its end.
+//! Invariants: what one receiver grants only grows, and to no more than it has room for beyond what
+//! was used; a unit that was begun is sent to its end.
 
 use super::counted::Counted;
+use super::receivers::{Receivers, Slow};
 use dacapo_base::Time;
 use dacapo_lift::DropReason;
 use dacapo_packet::{Kind, Packet};
@@ -27,8 +29,8 @@ const ASKS_EVERY_MAX: Duration = Duration::from_secs(2);
 pub(super) struct Spending {
     counted: Counted,
     used: u64,
-    limit: u64,
-    /// How much the receiver has room for when its application has taken all.
+    receivers: Receivers,
+    /// How much a receiver has room for when its application has taken all.
     room: u64,
     packet_len_max: u64,
     /// A unit was begun, and its last packet has not been handed down.
@@ -43,11 +45,11 @@ pub(super) struct Spending {
 }
 
 impl Spending {
-    pub fn new(counted: Counted, room: u64, packet_len_max: usize) -> Self {
+    pub fn new(counted: Counted, room: u64, slow: Slow, packet_len_max: usize) -> Self {
         Self {
             counted,
             used: 0,
-            limit: room,
+            receivers: Receivers::new(slow, room),
             room,
             packet_len_max: packet_len_max as u64,
             is_within: false,
@@ -58,12 +60,17 @@ impl Spending {
         }
     }
 
+    /// What comes from now on is of this receiver, of several.
+    pub fn turn_to(&mut self, receiver: u32) {
+        self.receivers.turn_to(receiver);
+    }
+
     /// How many packets may be handed down.
     pub fn credit(&self) -> usize {
         if self.is_within || self.is_drained {
             return usize::MAX;
         }
-        let left = self.limit.saturating_sub(self.used);
+        let left = self.receivers.all().saturating_sub(self.used);
         usize::try_from(self.counted.packets(left, self.packet_len_max)).unwrap_or(usize::MAX)
     }
 
@@ -89,29 +96,37 @@ impl Spending {
     }
 
     fn is_blocked(&self) -> bool {
-        !self.is_within && !self.is_drained && self.used >= self.limit
+        !self.is_within && !self.is_drained && self.used >= self.receivers.all()
     }
 
-    /// The receiver grants so much in all.
+    /// A receiver grants so much in all.
     ///
     /// # Errors
-    /// It is known already, or is less than is; or nobody has room for so much.
+    /// It is known already, of one receiver, or is less than is; or nobody has room for so much.
     pub fn hear(&mut self, place: u32) -> Result<(), DropReason> {
-        let limit = extend(place, self.limit).ok_or(DropReason::Malformed)?;
+        let granted = self.receivers.granted();
+        let limit = extend(place, granted.unwrap_or(self.used)).ok_or(DropReason::Malformed)?;
         // One more while a unit is under way, which has come as far as anybody can tell.
         let most = self.used.saturating_add(self.room).saturating_add(self.is_within.into());
-        if limit <= self.limit {
-            let is_known = limit == self.limit;
-            return Err(if is_known { DropReason::Duplicate } else { DropReason::Stale });
-        }
         if limit > most {
             return Err(DropReason::Malformed);
         }
-        self.limit = limit;
+        if granted.is_some_and(|granted| limit < granted) {
+            return Err(DropReason::Stale);
+        }
+        // Of several one says that it is there, and has no room.
+        if granted == Some(limit) && !self.receivers.is_of_several() {
+            return Err(DropReason::Duplicate);
+        }
+        self.receivers.grant(limit);
+        self.wait_or_go_on();
+        Ok(())
+    }
+
+    fn wait_or_go_on(&mut self) {
         if !self.is_blocked() {
             (self.waits_since, self.asked) = (None, 0);
         }
-        Ok(())
     }
 
     /// When it asks, unless more is granted.
@@ -124,6 +139,8 @@ impl Spending {
     pub fn ask(&mut self, now: Time) -> Option<Header> {
         self.due().filter(|at| *at <= now)?;
         (self.waits_since, self.asked) = (Some(now), self.asked.saturating_add(1));
+        self.receivers.ask(self.used, self.asked, self.room);
+        self.wait_or_go_on();
         Some(Header { place: self.used as u32, kind: Is::Blocked })
     }
 

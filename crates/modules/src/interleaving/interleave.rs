@@ -58,7 +58,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     orders: None,
     requires: &[Property::Boundaries],
     provides: &[],
-    takes: &[Property::Order],
+    takes: &[Property::Order, Property::Answers],
     beneath: &["ordering", "duplicates", "retransmission", "redundancy", "parity"],
     notes: &[],
     profile: &Spread,

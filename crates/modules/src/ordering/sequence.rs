@@ -49,7 +49,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     orders: None,
     requires: &[Property::Boundaries],
     provides: &[Property::Order, Property::NoDuplicates],
-    takes: &[],
+    takes: &[Property::Answers],
     beneath: &[],
     notes: &[],
     profile: &Waiting,

@@ -22,7 +22,7 @@ const fn common(profile: &'static dyn Profile) -> ModuleSpec {
         function: "parity",
         keeps_order: false,
         requires: &[Property::Boundaries],
-        takes: &[Property::Order],
+        takes: &[Property::Order, Property::Answers],
         beneath: &["ordering", "duplicates", "redundancy"],
         profile,
         ..ModuleSpec::plain("", 0)

@@ -51,7 +51,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     orders: None,
     requires: &[Property::Boundaries],
     provides: &[],
-    takes: &[Property::Order, Property::NoDuplicates],
+    takes: &[Property::Order, Property::NoDuplicates, Property::Answers],
     beneath: &["ordering", "duplicates"],
     notes: &[],
     profile: &SentAgain,

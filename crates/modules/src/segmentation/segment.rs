@@ -10,6 +10,9 @@
 //!   up     seg 1, seg 0, seg 2  ->  chain seg 0 > seg 1 > seg 2
 //! ```
 //!
+//! What modules above say to each other passes by, without a number: of a flow to a group it comes
+//! to the sender from several.
+//!
 //! Invariants: a unit goes up whole or not at all, and at most once; at most 256 units are in work,
 //! and 2,048 lie between the oldest that is missing and the newest; bytes of one unit are at most
 //! `unit_len_max` of the flow and what the modules above add to it.
@@ -22,7 +25,7 @@ use dacapo_lift::{
     Cx, DropReason, Entry, Module, ModuleSpec, ParamSpec, ParamUnit, Params, Property, Setup,
     Stratum, TimerId, Verdict,
 };
-use dacapo_packet::Packet;
+use dacapo_packet::{Kind, Packet};
 use dacapo_wire::segment::{Header, INDEX_MAX, LEN};
 use std::time::Duration;
 
@@ -91,6 +94,12 @@ impl Module for Segment {
     }
 
     fn down(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
+        if slot.kind() == Kind::Parity {
+            return match cx.pool.put_head(slot, |_| Header::OF_MODULES.emit()) {
+                Ok(()) => Verdict::Forward,
+                Err(_) => Verdict::Drop(DropReason::TooLarge),
+            };
+        }
         if slot.is_unit_first() {
             if self.begun {
                 self.unit = self.unit.wrapping_add(1);
@@ -161,6 +170,12 @@ struct Run {
     count: usize,
 }
 
+impl Run {
+    fn is_of_modules(&self) -> bool {
+        self.last && self.index == usize::from(Header::OF_MODULES.index)
+    }
+}
+
 /// The run that a packet begins with; `None` when its first segment has no header.
 fn run_of(cx: &Cx<'_>, packet: &Packet) -> Option<Run> {
     let header = |at| Header::parse(cx.pool.segment(packet, at)).ok();
@@ -189,6 +204,10 @@ impl Segment {
     fn up_run(&mut self, cx: &mut Cx<'_>, slot: &mut Packet, run: &Run) -> Verdict {
         if cx.pool.pull_head(slot, LEN).is_err() {
             return Verdict::Drop(DropReason::Malformed);
+        }
+        if run.is_of_modules() {
+            slot.set_unit_ends(true, true);
+            return Verdict::Forward;
         }
         let segments = slot.segment_count();
         let mut packet = slot.take();

@@ -1,7 +1,7 @@
 //! [`Cast`]: a session with a flow to a group, and those who have joined it.
 
 use super::{Joined, Lab, code, ms, offer, pattern};
-use dacapo_core::Ledger;
+use dacapo_core::{Ledger, Port};
 use dacapo_netlab::NodeId;
 use dacapo_transport::TrafficClass;
 use dacapo_wire::session::FlowOffer;
@@ -25,10 +25,15 @@ pub struct Cast {
 
 /// A session with a flow to a group, and `count` participants that have joined it.
 pub fn set_up(count: usize, names: &[&str]) -> Cast {
+    set_up_with(count, to_group(names))
+}
+
+/// The same with this flow.
+pub fn set_up_with(count: usize, flow: FlowOffer) -> Cast {
     let mut lab = Lab::new(LINK);
     lab.pattern = pattern(UNITS);
     lab.give_up_after = ms(0);
-    lab.publish("test", vec![to_group(names)]);
+    lab.publish("test", vec![flow]);
     let crossed = Arc::new(AtomicU64::new(0));
     let counter = Arc::clone(&crossed);
     lab.world.observe(move |crossing| {
@@ -48,8 +53,13 @@ pub fn set_up(count: usize, names: &[&str]) -> Cast {
 impl Cast {
     /// The participant joins.
     pub fn join(&mut self) {
+        self.join_as(|_| ());
+    }
+
+    /// The same with a port that `adapt` has changed.
+    pub fn join_as(&mut self, adapt: impl FnOnce(&mut [Option<Port>])) {
         let peer = self.lab.dial();
-        let session = self.lab.set_up(peer, "test");
+        let session = self.lab.set_up_as(peer, "test", adapt);
         self.joined.push((self.lab.participant, session));
     }
 

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub mod cast;
+pub mod places;
 pub mod raw;
 
 use dacapo_base::Time;
@@ -318,10 +319,22 @@ impl Lab {
 
     /// Joins, answers and waits until both ends are ready.
     pub fn set_up(&mut self, peer: PeerId, name: &str) -> Joined {
+        self.set_up_as(peer, name, |_| ())
+    }
+
+    /// The same with ports that `adapt` has changed.
+    pub fn set_up_as(
+        &mut self,
+        peer: PeerId,
+        name: &str,
+        adapt: impl FnOnce(&mut [Option<Port>]),
+    ) -> Joined {
         let here = self.join(peer, name);
         let flows = self.offered(here);
         let known = self.count(self.creator, |event| matches!(event, CoreEvent::Ready { .. }));
-        let seen = self.answer(here, &flows);
+        let (now, (mut ports, seen)) = (self.now(), self.ports(&flows));
+        adapt(&mut ports);
+        self.world.core(self.participant).answer(now, here, ports).expect("an offer waits");
         let there = self.ready(here, known);
         Joined { here, there, seen }
     }

@@ -96,10 +96,10 @@ impl RxEpochs {
         self.epochs.iter().position(|epoch| epoch.number == number)
     }
 
-    /// As many units of the epoch at this place are held as may be.
+    /// As many units of the epoch at this place are held as may be, and none is let go.
     #[inline]
     pub fn holds_enough(&self, at: usize) -> bool {
-        self.epochs.get(at).is_some_and(|epoch| epoch.held.len() >= self.held_max)
+        self.keeps_all && self.epochs.get(at).is_some_and(|epoch| epoch.held.len() >= self.held_max)
     }
 
     pub fn set_label_tx(&mut self, label: u32) {

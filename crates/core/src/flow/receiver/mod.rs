@@ -77,7 +77,7 @@ impl Receiver {
     ) -> Self {
         Self {
             delivery: Delivery::new(sink, now),
-            waiting: Waiting::new(keeping),
+            waiting: Waiting::default(),
             epochs: RxEpochs::new(epoch, now, &queues, keeping),
             tracker: UnitTracker::default(),
             settling: Settling::new(keeping != Keeping::Nothing),
@@ -165,8 +165,8 @@ impl Receiver {
         let at = self.epochs.position(number).filter(|_| !self.account.is_finished());
         let Some(at) = at else { return cx.pool.free(packet) };
         self.settling.handle_packet(cx.now);
-        if self.waiting.is_used() && (self.waiting.is_enough() || self.epochs.holds_enough(at)) {
-            // What finds no place is as good as lost, and so sent again.
+        if self.waiting.is_enough() || self.epochs.holds_enough(at) {
+            // What finds no place is as good as lost, and so sent again where nothing is to be.
             return cx.pool.free(packet);
         }
         self.epochs.handle_packet(cx, at, packet);
@@ -180,7 +180,7 @@ impl Receiver {
     fn pass_up(&mut self, cx: &mut Context<'_>, at: usize) {
         let may_come = self.settling.may_come();
         while let Some(mut arrived) = self.epochs.poll_unit(cx, at, may_come) {
-            if self.waiting.must_wait(|| self.delivery.has_capacity()) {
+            if self.waiting.must_wait(arrived.waits_for_room, || self.delivery.has_capacity()) {
                 self.waiting.push(arrived);
                 continue;
             }
@@ -437,7 +437,8 @@ impl Receiver {
         if self.account.is_finished() {
             return next;
         }
-        let end_by = self.settling.end_by(path, || self.delivery.has_capacity());
+        let waits = !self.waiting.is_empty();
+        let end_by = self.settling.end_by(path, waits, || self.delivery.has_capacity());
         earlier(next, earlier(end_by, self.settling.give_up_at()))
     }
 
@@ -453,7 +454,8 @@ impl Receiver {
             return;
         }
         self.delivery.handle_timeout(cx.now);
-        let end_by = self.settling.end_by(path, || self.delivery.has_capacity());
+        let waits = !self.waiting.is_empty();
+        let end_by = self.settling.end_by(path, waits, || self.delivery.has_capacity());
         if end_by.is_some_and(|at| at <= cx.now) {
             self.finish(cx, out);
         }

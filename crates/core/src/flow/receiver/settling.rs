@@ -132,7 +132,8 @@ impl Settling {
 
     /// The sink has room again, or contact is back: what is on its way has its time anew.
     pub fn go_on(&mut self, now: Time) {
-        self.end_at = self.end_at.map(|at| at.max(now + SILENCE_MAX));
+        let wait = if self.is_reliable { SILENCE_MAX } else { END_WAIT_MIN };
+        self.end_at = self.end_at.map(|at| at.max(now + wait));
     }
 
     /// The way from the sender is gone, or a graph; false when that is known. For what a graph has
@@ -187,12 +188,19 @@ impl Settling {
         self.over_at(between, path).is_some_and(|at| at <= now)
     }
 
-    /// When the flow is over whatever is missing, once the sender has said END.
+    /// When the flow is over whatever is missing, once the sender has said END; units wait for room
+    /// in the sink, or do not.
     #[inline]
-    pub fn end_by(&self, path: PathTimes, has_capacity: impl FnOnce() -> bool) -> Option<Time> {
+    pub fn end_by(
+        &self,
+        path: PathTimes,
+        waits: bool,
+        has_capacity: impl FnOnce() -> bool,
+    ) -> Option<Time> {
         let end_at = self.end_at?;
-        let close_by = self.close_by.filter(|_| self.is_reliable);
-        if self.is_reliable && (path.is_lost || !has_capacity()) {
+        let close_by = self.close_by.filter(|_| self.is_reliable || waits);
+        let is_held = self.is_reliable && path.is_lost;
+        if is_held || ((self.is_reliable || waits) && !has_capacity()) {
             // It is this end that is waited for, or the way.
             return close_by;
         }

@@ -1,14 +1,13 @@
 //! [`Waiting`]: units that have come up and for which the sink has no room, where a module of the
-//! graph sees to it that none is lost.
+//! graph sends again what is lost, or sends nothing that has no room.
 //!
 //! ```text
 //!   graph --> 7 8 9 --> sink, when it has room
-//!   packets --x         passed over before the graph where enough wait, and so sent again
+//!   packets --x         passed over before the graph where enough wait, as if lost
 //! ```
 //!
 //! Invariant: in the order in which they came up.
 
-use super::Keeping;
 use crate::flow::epoch::Arrived;
 use dacapo_lift::Unread;
 use dacapo_packet::Pool;
@@ -18,26 +17,15 @@ use std::collections::VecDeque;
 pub(super) const UNITS_MAX: usize = 1_024;
 const BYTES_MAX: usize = 4 << 20;
 
+#[derive(Default)]
 pub(super) struct Waiting {
     units: VecDeque<Arrived>,
     bytes: usize,
-    is_used: bool,
     /// All of them are to be passed on, whatever room there is.
     is_over: bool,
 }
 
 impl Waiting {
-    pub fn new(keeping: Keeping) -> Self {
-        let is_used = keeping == Keeping::Graph;
-        Self { units: VecDeque::new(), bytes: 0, is_used, is_over: false }
-    }
-
-    /// Whether units may have to wait at all.
-    #[inline]
-    pub fn is_used(&self) -> bool {
-        self.is_used
-    }
-
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.units.is_empty()
@@ -55,10 +43,10 @@ impl Waiting {
         self.units.len() >= UNITS_MAX || self.bytes >= BYTES_MAX
     }
 
-    /// Whether what comes up must wait: for what waits already, or for room.
+    /// Whether what comes up must wait: for what waits already, or for room, if its epoch does.
     #[inline]
-    pub fn must_wait(&self, has_room: impl FnOnce() -> bool) -> bool {
-        self.is_used && !self.is_over && !(self.units.is_empty() && has_room())
+    pub fn must_wait(&self, for_room: bool, has_room: impl FnOnce() -> bool) -> bool {
+        !self.is_over && (!self.units.is_empty() || (for_room && !has_room()))
     }
 
     pub fn push(&mut self, arrived: Arrived) {

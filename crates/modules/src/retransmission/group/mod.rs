@@ -41,7 +41,7 @@ use dacapo_lift::{
     ControlError, Cx, DropReason, Entry, Module, ModuleSpec, ParamSpec, ParamUnit, Params,
     Property, Setup, TimerId, Verdict,
 };
-use dacapo_packet::Packet;
+use dacapo_packet::{Kind, Packet};
 use dacapo_wire::group_repair::{ASK_LEN, ASKS_MAX, Ask, SOURCES_MAX, Said, asks};
 use dacapo_wire::parity::{Header, LEN};
 use profile::Repaired;
@@ -176,6 +176,13 @@ impl Module for NakGroup {
     }
 
     fn down(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
+        if slot.kind() == Kind::Parity {
+            // Of several receivers each says such things, and none of it is in a block.
+            return match cx.pool.put_head(slot, |_| Said::Beside.emit()) {
+                Ok(()) => Verdict::Forward,
+                Err(_) => Verdict::Drop(DropReason::TooLarge),
+            };
+        }
         let begun = self.sending.begun();
         loop {
             let capacity = self.sending.capacity();
@@ -282,6 +289,10 @@ impl NakGroup {
         if !Said::is(cx.pool.segment(slot, 0)) {
             return self.recovering.up_run(cx, slot);
         }
+        if Said::parse(cx.pool.segment(slot, 0)) == Ok(Said::Beside) {
+            let pulled = cx.pool.pull_head(slot, LEN);
+            return pulled.map_or(Verdict::Drop(DropReason::Malformed), |()| Verdict::Forward);
+        }
         let is_understood = self.hear(cx, slot);
         cx.pool.free(slot.take());
         if !is_understood {
@@ -318,7 +329,7 @@ impl NakGroup {
                 }
                 true
             }
-            Err(_) => false,
+            Ok(Said::Beside) | Err(_) => false,
         }
     }
 

@@ -13,7 +13,8 @@ use std::time::Duration;
 fn pass(delivery: &mut Delivery, now: Time, place: u64, use_by: Option<Time>) -> (Taken, bool) {
     let mut bench = Bench::new();
     bench.now = now;
-    let mut unit = Arrived { epoch: 0, chain: Chain::default(), place, time: now, use_by };
+    let chain = Chain::default();
+    let mut unit = Arrived { epoch: 0, chain, place, time: now, use_by, waits_for_room: false };
     let mut is_shown = false;
     let taken = delivery.pass(&mut bench.cx(), place, &mut unit, true, |_, _| is_shown = true);
     (taken, is_shown)

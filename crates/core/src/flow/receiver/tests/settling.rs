@@ -104,13 +104,13 @@ fn for_what_a_lost_graph_has_kept_nobody_waits_long() {
     let error = Error::new(Code::ModuleFailed, "it broke");
     let mut settling = Settling::new(true);
     settling.handle_end(at(1_000), PATH, ms(0));
-    assert_eq!(settling.end_by(PATH, || true), Some(at(11_000)));
+    assert_eq!(settling.end_by(PATH, false, || true), Some(at(11_000)));
     assert!(settling.lose(at(2_000), Lost::Graph, &error), "it is news");
     assert!(!settling.lose(at(2_000), Lost::Graph, &gone()), "it is known");
     assert_eq!((settling.reason(), settling.way_lost()), (Some(&error), None));
-    assert_eq!(settling.end_by(PATH, || true), Some(at(2_200)));
+    assert_eq!(settling.end_by(PATH, false, || true), Some(at(2_200)));
     settling.handle_packet(at(2_100));
-    assert_eq!(settling.end_by(PATH, || true), Some(at(2_200)), "nothing comes up");
+    assert_eq!(settling.end_by(PATH, false, || true), Some(at(2_200)), "nothing comes up");
     assert!(!settling.may_come() && settling.is_graph_lost());
 }
 
@@ -122,14 +122,23 @@ fn the_end_waits_for_the_path_and_for_modules() {
         (PathTimes { rtt: ms(300), ..PATH }, ms(0), 1_600),
     ] {
         let mut settling = Settling::new(false);
-        assert_eq!(settling.end_by(path, || true), None, "END has not come");
+        assert_eq!(settling.end_by(path, false, || true), None, "END has not come");
         settling.handle_packet(at(900));
         settling.handle_end(at(1_000), path, modules);
-        assert_eq!(settling.end_by(path, || true), Some(at(expected)));
-        assert_eq!(settling.end_by(path, || false), Some(at(expected)), "datagrams are dropped");
+        assert_eq!(settling.end_by(path, false, || true), Some(at(expected)));
+        assert_eq!(
+            settling.end_by(path, false, || false),
+            Some(at(expected)),
+            "datagrams are dropped"
+        );
+        assert_eq!(settling.end_by(path, true, || false), None, "the sink is waited for");
+        assert_eq!(settling.end_by(LOST, true, || true), Some(at(expected)));
         settling.handle_packet(at(1_100));
         settling.close_soon(at(1_000));
-        assert_eq!(settling.end_by(LOST, || true), Some(at(expected)));
+        assert_eq!(settling.end_by(LOST, false, || true), Some(at(expected)));
+        settling.go_on(at(5_000));
+        assert_eq!(settling.end_by(PATH, false, || true), Some(at(5_200)), "there is room again");
+        assert_eq!(settling.end_by(PATH, true, || false), Some(at(9_000)), "the session closes");
     }
 }
 
@@ -137,23 +146,27 @@ fn the_end_waits_for_the_path_and_for_modules() {
 fn a_reliable_end_waits_while_something_comes_and_for_who_holds_it_up() {
     let mut settling = Settling::new(true);
     settling.handle_packet(at(500));
-    assert_eq!(settling.end_by(PATH, || true), None);
+    assert_eq!(settling.end_by(PATH, false, || true), None);
     settling.handle_end(at(1_000), PATH, ms(0));
-    assert_eq!(settling.end_by(PATH, || true), Some(at(11_000)));
+    assert_eq!(settling.end_by(PATH, false, || true), Some(at(11_000)));
     settling.handle_packet(at(2_000));
-    assert_eq!(settling.end_by(PATH, || true), Some(at(12_000)));
+    assert_eq!(settling.end_by(PATH, false, || true), Some(at(12_000)));
     settling.go_on(at(1_500));
-    assert_eq!(settling.end_by(PATH, || true), Some(at(12_000)), "never earlier");
+    assert_eq!(settling.end_by(PATH, false, || true), Some(at(12_000)), "never earlier");
     settling.go_on(at(3_000));
-    assert_eq!(settling.end_by(PATH, || true), Some(at(13_000)));
-    assert_eq!(settling.end_by(PATH, || false), None, "the sink is waited for");
-    assert_eq!(settling.end_by(LOST, || true), None, "contact is waited for");
+    assert_eq!(settling.end_by(PATH, false, || true), Some(at(13_000)));
+    assert_eq!(settling.end_by(PATH, false, || false), None, "the sink is waited for");
+    assert_eq!(settling.end_by(LOST, false, || true), None, "contact is waited for");
     settling.close_soon(at(3_000));
     settling.close_soon(at(4_000));
     for (path, has_capacity) in [(PATH, true), (PATH, false), (LOST, true)] {
-        assert_eq!(settling.end_by(path, || has_capacity), Some(at(11_000)), "the session closes");
+        assert_eq!(
+            settling.end_by(path, false, || has_capacity),
+            Some(at(11_000)),
+            "the session closes"
+        );
     }
     settling.shift(ms(5_000));
-    assert_eq!(settling.end_by(PATH, || false), Some(at(16_000)));
-    assert_eq!(settling.end_by(PATH, || true), Some(at(16_000)));
+    assert_eq!(settling.end_by(PATH, false, || false), Some(at(16_000)));
+    assert_eq!(settling.end_by(PATH, false, || true), Some(at(16_000)));
 }

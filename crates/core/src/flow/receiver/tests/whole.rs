@@ -32,7 +32,8 @@ impl Rig {
 
     fn keeping(ordered: bool, keeping: Keeping) -> Self {
         let (bench, basket) = (Bench::new(), Basket::new());
-        let epoch = RxEpoch::new(0, empty_graph(), 10, ordered);
+        let mut epoch = RxEpoch::new(0, empty_graph(), 10, ordered);
+        epoch.waits_for_room = keeping == Keeping::Graph;
         let (sink, queues) = (basket.boxed(), Queues::default());
         let receiver = Receiver::new(PARAMS, sink, epoch, keeping, bench.now, queues);
         Self { bench, basket, receiver, out: FlowOut::default(), ordered }
@@ -227,10 +228,52 @@ fn what_a_module_keeps_waits_for_room_and_too_much_of_it_is_passed_over() {
 }
 
 #[test]
+fn what_may_be_lost_waits_for_room_where_who_sends_waits_for_it() {
+    let mut rig = Rig::new(false, false);
+    rig.basket.with(|seen| seen.has_capacity = false);
+    assert_eq!(rig.come(0, 0), [0], "nobody waits for room: the sink counts what it has none for");
+    let mut epoch = RxEpoch::new(1, empty_graph(), 11, false);
+    epoch.waits_for_room = true;
+    rig.receiver.prepare(epoch);
+    rig.receiver.handle_switched(&mut rig.bench.cx(), 1, 1, PATH, &mut rig.out);
+    assert!(rig.come(1, 0).is_empty() && rig.come(1, 2).is_empty());
+    rig.end(end_of(4));
+    rig.bench.pass(ms(60_000));
+    assert!(rig.timeout().is_empty() && !rig.receiver.is_finished(), "the reader is waited for");
+    assert_eq!(rig.receiver.next_deadline(PATH), None);
+    rig.basket.with(|seen| seen.has_capacity = true);
+    rig.receiver.go_on(rig.bench.now);
+    assert_eq!(rig.timeout(), [1, 3]);
+    rig.bench.pass(ms(1_000));
+    rig.timeout();
+    assert_eq!(rig.told().last().map(String::as_str), Some("ended 3 of 4, hash None"));
+}
+
+#[test]
+fn a_session_that_closes_passes_on_what_waits_for_room() {
+    let mut rig = Rig::new(false, false);
+    let mut epoch = RxEpoch::new(0, empty_graph(), 10, false);
+    epoch.waits_for_room = true;
+    let (sink, queues) = (rig.basket.boxed(), Queues::default());
+    rig.receiver = Receiver::new(PARAMS, sink, epoch, Keeping::Nothing, rig.bench.now, queues);
+    rig.basket.with(|seen| seen.has_capacity = false);
+    assert!(rig.come(0, 0).is_empty());
+    rig.end(end_of(2));
+    rig.receiver.close_soon(rig.bench.now);
+    rig.bench.pass(ms(7_000));
+    assert!(rig.timeout().is_empty());
+    rig.bench.pass(ms(1_000));
+    assert_eq!(rig.timeout(), [0], "whatever room there is");
+    assert!(rig.receiver.is_finished());
+    assert_eq!(rig.bench.pool.live_views(), 0);
+}
+
+#[test]
 fn modules_that_ask_are_told_what_waits_for_the_sink_and_in_their_own_epoch() {
     let told = ToldUnread::default();
     let mut rig = Rig::keeping(true, Keeping::Graph);
-    let epoch = RxEpoch::new(0, asking_graph(&told), 10, true);
+    let mut epoch = RxEpoch::new(0, asking_graph(&told), 10, true);
+    epoch.waits_for_room = true;
     let (sink, queues) = (rig.basket.boxed(), Queues::default());
     rig.receiver = Receiver::new(PARAMS, sink, epoch, Keeping::Graph, rig.bench.now, queues);
     let taken = || std::mem::take(&mut *told.lock().unwrap());
