@@ -65,6 +65,24 @@ fn whichever_end_is_killed_the_other_gives_up_within_three_seconds_and_keeps_not
 }
 
 #[test]
+fn who_is_killed_while_its_path_is_not_open_yet_is_noticed_within_seven_seconds() {
+    // A JOIN has come, and of its data port nothing.
+    for after in [1, 20, 30, 40] {
+        let mut lab = Lab::new(LINK);
+        lab.publish("test", plain());
+        let peer = lab.dial();
+        lab.world.block(lab.participant, Some(TrafficClass::Data));
+        lab.join(peer, "test");
+        lab.run(ms(after));
+        lab.world.kill(lab.participant);
+        let since = lab.now();
+        let (when, error) = lab.expect(lab.creator, ms(31_000), lost);
+        assert_eq!(error.code, Code::ContactLost, "{error}");
+        assert!(when.since(since) < ms(7_000), "after {after} ms: {when:?} {error}");
+    }
+}
+
+#[test]
 fn what_a_sender_fed_is_unknown_when_its_receiver_is_killed() {
     for killed in [0, 1] {
         let (mut lab, joined) = running();

@@ -6,10 +6,37 @@
 use dacapo_base::Time;
 use std::time::Duration;
 
-/// When a peer without a data path is asked for life, how often, and when contact with it is lost.
-const UNPROBED_ASK: Duration = Duration::from_secs(10);
-const UNPROBED_EVERY: Duration = Duration::from_secs(2);
-pub(super) const UNPROBED_LOST: Duration = Duration::from_secs(30);
+/// After which silence a peer without a data path is asked for life, how often, and when it is
+/// gone: after such a silence, and so many questions in vain.
+struct Asking {
+    after: Duration,
+    every: Duration,
+    lost: Duration,
+    times: u8,
+}
+
+/// Nothing depends on it.
+const IDLE: Asking = Asking {
+    after: Duration::from_secs(10),
+    every: Duration::from_secs(2),
+    lost: Duration::from_secs(30),
+    times: 10,
+};
+
+/// Sessions wait for it. The last questions have had too little time; with 30 % lost each way the
+/// answers to 28 fail with 0.51^28 < 10^-8.
+const IN_SESSION: Asking = Asking {
+    after: Duration::from_millis(750),
+    every: ACKS_EVERY,
+    lost: Duration::from_secs(6),
+    times: 35,
+};
+
+impl Asking {
+    fn of(has_sessions: bool) -> &'static Self {
+        if has_sessions { &IN_SESSION } else { &IDLE }
+    }
+}
 
 /// After something was said on the control connection it is asked for so many acknowledgements,
 /// this often: enough for what was lost three times in a row.
@@ -39,18 +66,20 @@ pub(super) struct Liveness {
     ping_at: Time,
     /// How many acknowledgements are still asked for.
     acks: u8,
+    /// How often it was asked since it was heard.
+    asked: u8,
 }
 
 impl Liveness {
     pub fn new(now: Time) -> Self {
-        Self { heard: 0, heard_at: now, acked: 0, ping_at: now, acks: 0 }
+        Self { heard: 0, heard_at: now, acked: 0, ping_at: now, acks: 0, asked: 0 }
     }
 
     /// What the connection has counted; true when something has come.
     pub fn handle_counts(&mut self, now: Time, heard: u64, acked: u64) -> bool {
         let is_new = heard != self.heard;
         if is_new {
-            (self.heard, self.heard_at) = (heard, now);
+            (self.heard, self.heard_at, self.asked) = (heard, now, 0);
         }
         if acked != std::mem::replace(&mut self.acked, acked) {
             self.acks = self.acks.saturating_sub(1);
@@ -86,26 +115,36 @@ impl Liveness {
         let is_due = self.ping_at <= now;
         if is_due {
             self.ping_at = now + ACKS_EVERY;
+            self.asked = self.asked.saturating_add(1);
         }
         is_due
     }
 
     /// When a peer that is not probed is due.
-    pub fn unprobed_due(&self) -> Time {
-        (self.heard_at + UNPROBED_ASK).max(self.ping_at).min(self.heard_at + UNPROBED_LOST)
+    pub fn unprobed_due(&self, has_sessions: bool) -> Time {
+        let asking = Asking::of(has_sessions);
+        if self.asked >= asking.times {
+            return self.heard_at + asking.lost;
+        }
+        (self.heard_at + asking.after).max(self.ping_at)
     }
 
     /// A peer that has not opened the data path yet is asked for life on the control connection.
-    pub fn watch_unprobed(&mut self, now: Time) -> Silence {
-        let silence = now.since(self.heard_at);
-        if silence >= UNPROBED_LOST {
-            Silence::Lost
-        } else if silence >= UNPROBED_ASK && self.ping_at <= now {
-            self.ping_at = now + UNPROBED_EVERY;
-            Silence::Ask
-        } else {
-            Silence::None
+    pub fn watch_unprobed(&mut self, now: Time, has_sessions: bool) -> Silence {
+        if self.unprobed_due(has_sessions) > now {
+            return Silence::None;
         }
+        let asking = Asking::of(has_sessions);
+        if self.asked >= asking.times {
+            return Silence::Lost;
+        }
+        (self.asked, self.ping_at) = (self.asked.saturating_add(1), now + asking.every);
+        Silence::Ask
+    }
+
+    /// For how long nothing has come of it.
+    pub fn silence(&self, now: Time) -> Duration {
+        now.since(self.heard_at)
     }
 
     /// This time does not count.
@@ -125,17 +164,35 @@ mod tests {
     #[test]
     fn a_silent_peer_is_asked_every_two_seconds_from_ten_on_and_lost_after_thirty() {
         let mut life = Liveness::new(at(0));
-        assert_eq!(life.unprobed_due(), at(10_000));
-        assert_eq!(life.watch_unprobed(at(9_999)), Silence::None);
-        assert_eq!(life.watch_unprobed(at(10_000)), Silence::Ask);
-        assert_eq!(life.watch_unprobed(at(11_999)), Silence::None);
-        assert_eq!(life.unprobed_due(), at(12_000));
-        assert_eq!(life.watch_unprobed(at(12_000)), Silence::Ask);
-        assert_eq!(life.watch_unprobed(at(30_000)), Silence::Lost);
-        life.shift(Duration::from_secs(1));
-        assert_ne!(life.watch_unprobed(at(30_999)), Silence::Lost, "that second does not count");
+        assert_eq!(life.unprobed_due(false), at(10_000));
+        assert_eq!(life.watch_unprobed(at(9_999), false), Silence::None);
+        for asked in 0..10 {
+            let due = at(10_000 + 2_000 * asked);
+            assert_eq!(life.watch_unprobed(due, false), Silence::Ask);
+            assert_eq!(life.watch_unprobed(due, false), Silence::None);
+        }
+        assert_eq!(life.unprobed_due(false), at(30_000));
+        assert_eq!(life.watch_unprobed(at(30_000), false), Silence::Lost);
+        assert_eq!(life.silence(at(30_000)), Duration::from_secs(30));
         assert!(life.handle_counts(at(30_999), 1, 0));
-        assert_eq!(life.watch_unprobed(at(40_998)), Silence::None);
+        assert_eq!(life.watch_unprobed(at(40_998), false), Silence::None);
+    }
+
+    #[test]
+    fn where_sessions_wait_for_it_it_is_lost_after_five_seconds_of_questions() {
+        for begin in [0, 9_000, 29_000] {
+            let mut life = Liveness::new(at(0));
+            let first = at(begin.max(750));
+            for asked in 0..35 {
+                let due = first + Duration::from_millis(150) * asked;
+                assert_eq!(life.watch_unprobed(due, true), Silence::Ask, "{begin} {asked}");
+            }
+            let over = at(6_000).max(first + Duration::from_millis(5_100));
+            assert!(life.unprobed_due(true) <= over);
+            assert_eq!(life.watch_unprobed(over, true), Silence::Lost);
+            assert!(life.handle_counts(over, 1, 0), "one answer is enough");
+            assert_eq!(life.watch_unprobed(over, true), Silence::None);
+        }
     }
 
     #[test]

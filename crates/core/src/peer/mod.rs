@@ -407,7 +407,7 @@ impl Peer {
     fn due(&self, now: Time, give_up_at: impl FnOnce(Time) -> Option<Time>) -> Option<Time> {
         let life = match self.data.next_deadline(now) {
             Some(at) => Some(at),
-            None => self.link.conn().map(|_| self.life.unprobed_due()),
+            None => self.link.conn().map(|_| self.life.unprobed_due(self.has_sessions())),
         };
         let ping = self.is_to_be_pinged(now).then(|| self.life.ping_at());
         let contact = match self.lost_since() {

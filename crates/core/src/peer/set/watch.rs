@@ -7,7 +7,7 @@ use crate::error::{Code, Error};
 use crate::events::CoreEvent;
 use crate::ids::PeerId;
 use crate::peer::Peer;
-use crate::peer::liveness::{Silence, UNPROBED_LOST};
+use crate::peer::liveness::Silence;
 use dacapo_path::Life;
 
 impl Peers {
@@ -91,13 +91,17 @@ impl Peers {
         let Some((conn, remote)) = self.get(id).and_then(|it| Some((it.conn()?, it.remote))) else {
             return;
         };
-        match self.all.with(id, |peer| peer.life.watch_unprobed(now)) {
-            Some(Silence::Lost) => {
-                let text = format!("{remote}: no sign of life for {} s", UNPROBED_LOST.as_secs());
+        let unprobed = |peer: &mut Peer| {
+            let has_sessions = peer.has_sessions();
+            (peer.life.watch_unprobed(now, has_sessions), peer.life.silence(now))
+        };
+        match self.all.with(id, unprobed) {
+            Some((Silence::Lost, silence)) => {
+                let text = format!("{remote}: no sign of life for {} s", silence.as_secs());
                 self.lose(cx, id, &Error::new(Code::ContactLost, text), out);
             }
-            Some(Silence::Ask) => cx.control.ping(conn),
-            Some(Silence::None) | None => {}
+            Some((Silence::Ask, _)) => cx.control.ping(conn),
+            Some((Silence::None, _)) | None => {}
         }
     }
 
