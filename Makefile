@@ -52,7 +52,7 @@ compat: ## programs of b8cfde3 and now list, play, send and receive both ways ov
 	@scripts/setup.sh build
 	@scripts/compat.sh
 
-eval-peers: ## builds what dacapo is measured beside: TCP, UDP, quinn, SRT, ZeroMQ, Zenoh, Aeron, iperf3
+eval-peers: ## builds what dacapo is measured beside: TCP, UDP, quinn, SRT, ZeroMQ, Zenoh, Aeron, iceoryx2, iperf3
 	@scripts/setup.sh build
 	@scripts/eval-peers.sh
 

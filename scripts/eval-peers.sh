@@ -126,6 +126,7 @@ build() {
     in_c peer-isal isal.c isal isa-l/erasure_code.h
     aeron
     in_rust peer-flows flows
+    in_rust peer-iceoryx iceoryx
     in_rust peer-uring uring
     in_rust peer-xdp xdp
     in_rust peer-quinn quinn

@@ -49,6 +49,8 @@ pub trait Experiment: Sync {
 pub enum Site {
     /// On this host, wherever the system puts them.
     Host,
+    /// On this host, a processor each.
+    Apart,
     /// In two namespaces with a veth pair between them, a processor each.
     Veth,
     /// The same with the link emulator between them, made anew for each run of a row.
@@ -60,6 +62,7 @@ impl Site {
     pub fn name(self) -> &'static str {
         match self {
             Self::Host => "this host",
+            Self::Apart => "this host, a processor for each end",
             Self::Veth => "veth between two namespaces, MTU 1500",
             Self::Link => "link emulator between two namespaces, MTU 1500",
         }

@@ -1,11 +1,14 @@
-/* Aeron over UDP, unicast, with the command line and the windows of the other peers (src/lib.rs).
+/* Aeron over UDP, unicast, or between processes, with the command line and the windows of the other
+ * peers (src/lib.rs).
  *
- *   Peer udp sink|source|echo|ping ADDR:PORT SIZE SECONDS spin
+ *   Peer udp|ipc sink|source|echo|ping ADDR:PORT SIZE SECONDS spin
  *
  * Settings: each end is one process and one thread: the media driver and the client are invoked by
  * the thread that sends or polls (INVOKER), which suits two processors and two processes best; full
  * datagrams (MTU 1472), terms of 16 MiB, windows and socket buffers of 4 MiB, no bounds checks. The
  * virtual machine compiles while it runs, so the warm-up is 2 s. Aeron polls, so it only spins.
+ * Between processes (ipc) the end that listens has the driver, and the other end none; a message is
+ * not cut (MTU 65,504).
  */
 import io.aeron.Aeron;
 import io.aeron.ExclusivePublication;
@@ -23,8 +26,10 @@ import org.agrona.concurrent.UnsafeBuffer;
 public final class Peer {
     private static final double WARM_UP = 2.0, GRACE = 0.2, PATIENCE = 10.0;
     private static final int MTU = 1472, TERM = 16 << 20, WINDOW = 4 << 20, LIMIT = 64;
+    private static final int IPC_MTU = 65_504;
 
     private final String role, host;
+    private final boolean isIpc;
     private final int port, size;
     private final double seconds;
     private AgentInvoker driver, client;
@@ -71,14 +76,15 @@ public final class Peer {
     }
 
     private Peer(final String[] words) {
-        if (words.length != 6 || !words[0].equals("udp")) {
-            stop("the command line is: udp sink|source|echo|ping ADDR:PORT SIZE SECONDS spin");
+        if (words.length != 6 || !words[0].equals("udp") && !words[0].equals("ipc")) {
+            stop("the command line is: udp|ipc sink|source|echo|ping ADDR:PORT SIZE SECONDS spin");
         }
         if (!words[5].equals("spin") && (words[1].equals("echo") || words[1].equals("ping"))) {
             stop("Aeron polls: a ping only spins");
         }
         final int colon = words[2].lastIndexOf(':');
         role = words[1];
+        isIpc = words[0].equals("ipc");
         host = words[2].substring(0, colon);
         port = Integer.parseInt(words[2].substring(colon + 1));
         size = Integer.parseInt(words[3]);
@@ -106,13 +112,31 @@ public final class Peer {
     }
 
     private void invoke() {
-        driver.invoke();
+        drive();
         client.invoke();
+    }
+
+    private void drive() {
+        if (driver != null) {
+            driver.invoke();
+        }
     }
 
     /* The channel to whoever listens at that port of the far end (0), or of the near one (1). */
     private String channel(final String at, final int way) {
+        if (isIpc) {
+            return "aeron:ipc?alias=" + way;
+        }
         return "aeron:udp?endpoint=" + at + ":" + (port + 10_000 * way);
+    }
+
+    /* Between processes both ways have one channel, and a stream each. */
+    private int stream(final int way) {
+        return isIpc ? 1 + way : 1;
+    }
+
+    private boolean listens() {
+        return role.equals("sink") || role.equals("echo");
     }
 
     private Aeron open() {
@@ -120,25 +144,33 @@ public final class Peer {
         if (folder == null) {
             stop("PEERS_DIR does not name a folder for the media driver");
         }
-        final String place = new File(folder, "aeron-" + role + "-" + port).getPath();
+        final String whose = isIpc ? "ipc" : role;
+        final String place = new File(folder, "aeron-" + whose + "-" + port).getPath();
+        final Aeron.Context context = new Aeron.Context().aeronDirectoryName(place);
+        if (!isIpc || listens()) {
+            launch(place);
+            context.driverAgentInvoker(driver);
+        }
+        final Aeron aeron = Aeron.connect(context.useConductorAgentInvoker(true));
+        client = aeron.conductorAgentInvoker();
+        return aeron;
+    }
+
+    private void launch(final String place) {
         final MediaDriver media = MediaDriver.launch(new MediaDriver.Context()
             .aeronDirectoryName(place)
             .threadingMode(ThreadingMode.INVOKER)
             .dirDeleteOnStart(true)
             .mtuLength(MTU)
             .publicationTermBufferLength(TERM)
+            .ipcTermBufferLength(TERM)
+            .ipcMtuLength(IPC_MTU)
             .initialWindowLength(WINDOW)
             .socketRcvbufLength(WINDOW)
             .socketSndbufLength(WINDOW)
             .performStorageChecks(false)
             .warnIfDirectoryExists(false));
         driver = media.sharedAgentInvoker();
-        final Aeron aeron = Aeron.connect(new Aeron.Context()
-            .aeronDirectoryName(place)
-            .driverAgentInvoker(driver)
-            .useConductorAgentInvoker(true));
-        client = aeron.conductorAgentInvoker();
-        return aeron;
     }
 
     private void waitFor(final java.util.function.BooleanSupplier isThere) {
@@ -152,7 +184,7 @@ public final class Peer {
     }
 
     private void sink() {
-        final Subscription in = open().addSubscription(channel(host, 0), 1);
+        final Subscription in = open().addSubscription(channel(host, 0), stream(0));
         final Window window = new Window();
         final FragmentHandler count = (buffer, offset, len, header) -> window.count(len);
         say("ready");
@@ -167,7 +199,7 @@ public final class Peer {
     }
 
     private void source() {
-        final ExclusivePublication out = open().addExclusivePublication(channel(host, 0), 1);
+        final ExclusivePublication out = open().addExclusivePublication(channel(host, 0), stream(0));
         final UnsafeBuffer message = new UnsafeBuffer(new byte[size]);
         final Window window = new Window();
         waitFor(out::isConnected);
@@ -182,12 +214,13 @@ public final class Peer {
 
     private void echo() {
         final Aeron aeron = open();
-        final Subscription in = aeron.addSubscription(channel(host, 0), 1);
+        final Subscription in = aeron.addSubscription(channel(host, 0), stream(0));
         say("ready");
         waitFor(in::isConnected);
         final String from = in.imageAtIndex(0).sourceIdentity();
-        final String near = from.substring(0, from.lastIndexOf(':'));
-        final ExclusivePublication out = aeron.addExclusivePublication(channel(near, 1), 1);
+        final String near = isIpc ? host : from.substring(0, from.lastIndexOf(':'));
+        final ExclusivePublication out =
+            aeron.addExclusivePublication(channel(near, 1), stream(1));
         final FragmentHandler back = (buffer, offset, len, header) -> send(out, buffer, offset, len);
         while (true) {
             in.poll(back, 1);
@@ -201,13 +234,13 @@ public final class Peer {
         while (out.offer(buffer, offset, len) < 0) {
             invoke();
         }
-        driver.invoke();
+        drive();
     }
 
     private void ping() {
         final Aeron aeron = open();
-        final Subscription in = aeron.addSubscription(channel("0.0.0.0", 1), 1);
-        final ExclusivePublication out = aeron.addExclusivePublication(channel(host, 0), 1);
+        final Subscription in = aeron.addSubscription(channel("0.0.0.0", 1), stream(1));
+        final ExclusivePublication out = aeron.addExclusivePublication(channel(host, 0), stream(0));
         final UnsafeBuffer message = new UnsafeBuffer(new byte[size]);
         final FragmentHandler take = (buffer, offset, len, header) -> { };
         waitFor(out::isConnected);

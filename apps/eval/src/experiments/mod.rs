@@ -13,6 +13,7 @@ mod media;
 mod modules;
 mod network;
 mod own;
+mod processes;
 mod programs;
 mod receivers;
 mod reliable;
@@ -50,7 +51,8 @@ pub fn named(id: &str) -> Result<Vec<&'static dyn Experiment>, String> {
 pub fn all() -> Vec<&'static dyn Experiment> {
     let mut all: Vec<&'static dyn Experiment> =
         vec![&network::Network, &links::LINKS, &sizes::SIZES];
-    let grows: [&dyn Experiment; 7] = [
+    let grows: [&dyn Experiment; 8] = [
+        &processes::PROCESSES,
         &long::LONG,
         &setup::SETUP,
         &flows::FLOWS,

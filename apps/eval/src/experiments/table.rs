@@ -311,7 +311,7 @@ impl Experiment for Table {
         let (x, curve) = self.find(row).ok_or("no such row")?;
         match self.site {
             Site::Link => self.over_link(x, curve, rig),
-            Site::Host | Site::Veth => self.run(x, curve, rig),
+            Site::Host | Site::Apart | Site::Veth => self.run(x, curve, rig),
         }
     }
 }

@@ -46,6 +46,7 @@ impl Peer for Listed {
         match self.program {
             "peer-quinn" => locked("quinn"),
             "peer-zenoh" => locked("zenoh"),
+            "peer-iceoryx" => locked("iceoryx2"),
             "peer-srt" => machine::output("pkg-config", &["--modversion", "srt"]),
             "peer-zmq" => machine::output("pkg-config", &["--modversion", "libzmq"]),
             "peer-aeron" => BUILD.split_once("aeron_version=").map(|(_, rest)| first_line(rest)),

@@ -123,13 +123,13 @@ fn one(
 
 /// Why the machine does not do for an experiment, if it does not.
 pub(super) fn lacking(site: Site) -> Option<String> {
-    let is_between = site != Site::Host;
+    let is_between = matches!(site, Site::Veth | Site::Link);
     if is_between && dacapo_sys::process::uid() != 0 {
         return Some("it makes network namespaces, which needs root".to_owned());
     }
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let text = "it needs a processor for each of two ends";
-    (is_between && processors < 2).then(|| text.to_owned())
+    (site != Site::Host && processors < 2).then(|| text.to_owned())
 }
 
 pub(super) fn rig(
