@@ -215,7 +215,8 @@ fn a_file_that_exists_is_refused_and_untouched_unless_forced() {
     let (receiver, addr) = recv(&place, &[]);
     let run = send(&place, &addr, &["a.txt"]).expect(1);
     run.says(&["in/a.txt", "exists", "--force"]);
-    assert!(!run.out.contains("whole"), "{}", run.all());
+    assert!(run.out.contains("had left by then"), "{}", run.all());
+    assert!(!run.out.contains("whole") && !run.out.contains("bit/s"), "{}", run.all());
     let run = receiver.wait(LONG).expect(1);
     run.says(&["in/a.txt", "exists", "--force"]);
     assert_eq!(read(place.path("in/a.txt")), b"precious");

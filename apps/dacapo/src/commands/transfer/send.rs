@@ -402,7 +402,11 @@ impl Sender<'_> {
             }));
         } else if !self.args.quiet {
             figures::print(&found.files);
-            line(self.pace.sentence(found.bytes));
+            // A rate is of what was received.
+            line(match &failed {
+                None => self.pace.sentence(found.bytes),
+                Some(_) => format!("{} had left by then", bytes_words(found.bytes)),
+            });
             let passed: u64 = found.files.iter().map(|file| file.bytes_missing).sum();
             if passed > 0 {
                 line(format!("{} had waited before and were not sent", bytes_words(passed)));
