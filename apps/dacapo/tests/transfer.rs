@@ -219,6 +219,7 @@ fn a_file_that_exists_is_refused_and_untouched_unless_forced() {
     assert!(!run.out.contains("whole") && !run.out.contains("bit/s"), "{}", run.all());
     let run = receiver.wait(LONG).expect(1);
     run.says(&["in/a.txt", "exists", "--force"]);
+    assert!(!run.out.contains("bit/s"), "{}", run.all());
     assert_eq!(read(place.path("in/a.txt")), b"precious");
     assert_eq!(names(&place.path("in")), ["a.txt"]);
     let (receiver, addr) = recv(&place, &["--force"]);

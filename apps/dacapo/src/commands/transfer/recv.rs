@@ -338,7 +338,9 @@ impl<'a> Receiver<'a> {
             if !self.args.stdout {
                 figures::print(&found.files);
             }
-            self.say(&sending.pace.sentence(found.bytes));
+            if failed.is_none() || found.bytes > 0 {
+                self.say(&sending.pace.sentence(found.bytes));
+            }
             let missing: u64 = found.files.iter().map(|file| file.bytes_missing).sum();
             if missing > 0 {
                 self.say(&format!("{} are missing: lost, or too late", bytes_words(missing)));
