@@ -93,10 +93,8 @@ impl Graphs {
     /// Whether units that have come up wait where the sink has no room: a module sends again, or
     /// does not send before, what has none.
     pub fn waits_for_room(&self, transport: u16, graph: &GraphForm) -> bool {
-        let above = self.above(transport, graph);
-        let is_kept = above.contains(Property::NoLoss);
-        let is_lent = self.below(transport).contains(Property::NoLoss);
-        (is_kept && !is_lent) || above.contains(Property::FlowControl)
+        let is_held_back = self.above(transport, graph).contains(Property::FlowControl);
+        is_held_back || self.keeping(transport, graph) == Keeping::Graph
     }
 
     /// Who sees to it that everything that is sent through a graph arrives.

@@ -1,8 +1,21 @@
 //! What modules send of their own: packets again, and what they tell each other.
 
 use crate::copying::Copier;
-use dacapo_lift::{Cx, DropReason};
+use dacapo_lift::{Cx, DropReason, Verdict};
 use dacapo_packet::{Kind, Packet};
+
+/// What goes on behind its header, each segment behind that of its place.
+#[inline]
+pub(crate) fn behind<const LEN: usize>(
+    cx: &mut Cx<'_>,
+    slot: &mut Packet,
+    header: impl FnMut(usize) -> [u8; LEN],
+) -> Verdict {
+    match cx.pool.put_head(slot, header) {
+        Ok(()) => Verdict::Forward,
+        Err(_) => Verdict::Drop(DropReason::TooLarge),
+    }
+}
 
 /// Sends the packet or train that the view shows again, each with the header of its place in it.
 /// False where that cannot be, which is counted.

@@ -2,23 +2,17 @@
 //! loses, or holds them up for two seconds, as the flow says.
 
 // Functions that tests share are not tests to clippy.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod common;
 
 use common::cast::{Cast, UNITS, set_up_with, to_group};
 use common::ms;
 use common::places::with_places;
-use dacapo_wire::graph::GraphForm;
-use dacapo_wire::session::FlowOffer;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The numbers of the modules.
-const SEGMENT: u16 = 1;
-const CHECKSUM: u16 = 3;
-const CREDIT: u16 = 0x14;
-const NAK_GROUP: u16 = 0x16;
+const NAMES: &[&str] = &["credit", "segment", "nak-group", "checksum"];
 
 /// Room for so many units at each receiver.
 const ROOM: u64 = 128;
@@ -30,11 +24,10 @@ struct Rig {
 }
 
 impl Rig {
-    fn new(slow: u64, beneath: &[u16]) -> Self {
-        let line = beneath.iter().map(|module| (*module, Vec::new()));
-        let credit = (CREDIT, vec![(0, ROOM), (1, slow)]);
-        let graph = GraphForm::line([credit, (SEGMENT, Vec::new())].into_iter().chain(line));
-        let mut cast = set_up_with(2, FlowOffer { graph, ..to_group(&[]) });
+    fn new(slow: u64, names: &[&str]) -> Self {
+        let mut flow = to_group(names);
+        flow.graph.nodes[0].params = vec![(0, ROOM), (1, slow)];
+        let mut cast = set_up_with(2, flow);
         cast.lab.participant = cast.lab.add_participant();
         let mut places = None;
         cast.join_as(|ports| places = Some(with_places(ports)));
@@ -76,8 +69,8 @@ impl Rig {
 
 #[test]
 fn all_wait_for_who_is_slow() {
-    for beneath in [&[NAK_GROUP, CHECKSUM][..], &[CHECKSUM]] {
-        let mut rig = Rig::new(1, beneath);
+    for names in [NAMES, &["credit", "segment", "checksum"]] {
+        let mut rig = Rig::new(1, names);
         // 100 each second, of 1,000 that there are.
         rig.give_for(50, 10);
         let most = 500 + ROOM;
@@ -91,7 +84,7 @@ fn all_wait_for_who_is_slow() {
 
 #[test]
 fn who_is_slow_loses_and_nobody_waits() {
-    let mut rig = Rig::new(2, &[NAK_GROUP, CHECKSUM]);
+    let mut rig = Rig::new(2, NAMES);
     rig.give_for(35, 10);
     assert_eq!((rig.came(0), rig.came(1)), (UNITS, UNITS), "after three seconds and a half");
     assert!((250..=350).contains(&rig.came(2)), "{}", rig.came(2));
@@ -100,7 +93,7 @@ fn who_is_slow_loses_and_nobody_waits() {
 
 #[test]
 fn who_is_slow_for_two_seconds_holds_nobody_up_any_more() {
-    let mut rig = Rig::new(3, &[NAK_GROUP, CHECKSUM]);
+    let mut rig = Rig::new(3, NAMES);
     rig.give_for(1, 100);
     rig.cast.lab.run(ms(1_400));
     assert!((100..=100 + ROOM).contains(&rig.came(0)), "it is waited for: {}", rig.came(0));

@@ -348,7 +348,7 @@ fn whatever_members_do(seed: u64) {
             4 if count > 1 => {
                 let (node, session) = cast.joined.remove(other);
                 cast.lab.world.kill(node);
-                cast.lab.end_of(creator, session.there, ms(8_000));
+                cast.lab.end_of(creator, session.there, ms(6_000));
                 let ledger = cast.lab.ledger(creator, session.there, 0).expect("given up");
                 assert!(ledger.closes(), "seed {seed}, {step}: {ledger:?}");
             }

@@ -93,6 +93,7 @@ pub fn headers(bytes: &[u8]) {
         1 => {
             let Ok(header) = segment::Header::parse(bytes) else { return };
             assert_eq!(bytes.get(..segment::LEN), Some(&header.emit()[..]));
+            assert!(header.index <= segment::Header::OF_MODULES.index);
         }
         _ => {
             let Ok(header) = media::Header::parse(bytes) else { return };

@@ -7,8 +7,9 @@
 //! Invariants: a unit leaves whole, packed or as it is; what is no unit leaves as it is.
 
 use super::{Codec, grow};
+use crate::emitting::behind;
 use crate::runs::down_or_drop;
-use dacapo_lift::{Cx, DropReason, Setup, Verdict};
+use dacapo_lift::{Cx, Setup, Verdict};
 use dacapo_packet::{Kind, Layout, Packet, Pool, PoolFull};
 use dacapo_wire::compression::{Form, SEGMENT_LEN, SEGMENT_MIN};
 
@@ -49,7 +50,7 @@ impl Packing {
             self.release(cx);
         }
         if slot.kind() != Kind::Data || (slot.is_train() && !self.is_segmented) {
-            return behind(cx, Form::Plain, slot);
+            return behind(cx, slot, |_| Form::Plain.emit());
         }
         if self.unit.is_empty() && (slot.is_unit_last() || !self.is_segmented) {
             return self.down_whole(cx, codec, slot);
@@ -72,10 +73,10 @@ impl Packing {
         if !slot.is_train() {
             let form =
                 if self.pack_alone(cx.pool, codec, slot) { Form::Packed } else { Form::Plain };
-            return behind(cx, form, slot);
+            return behind(cx, slot, |_| form.emit());
         }
         if !self.pack(cx.pool, codec, std::slice::from_ref(slot)) {
-            return behind(cx, Form::Plain, slot);
+            return behind(cx, slot, |_| Form::Plain.emit());
         }
         cx.pool.free(slot.take());
         self.made.drain(..).for_each(|packet| down_or_drop(cx, packet));
@@ -115,7 +116,7 @@ impl Packing {
     /// Sends what there is of a unit as it is.
     pub fn release(&mut self, cx: &mut Cx<'_>) {
         for mut view in self.unit.drain(..) {
-            match behind(cx, Form::Plain, &mut view) {
+            match behind(cx, &mut view, |_| Form::Plain.emit()) {
                 Verdict::Drop(reason) => cx.discard(view, reason),
                 _ => down_or_drop(cx, view),
             }
@@ -200,12 +201,4 @@ fn segment_of(views: &[Packet]) -> Option<u16> {
     let is_even = others.iter().all(|view| view.segment_len(0) == len && is_full(view));
     let fits = if last.is_train() { last.segment_len(0) == len } else { last.payload_len() <= len };
     (is_even && fits && segment >= SEGMENT_MIN).then_some(segment)
-}
-
-/// A packet of which each segment is behind what says its form.
-fn behind(cx: &mut Cx<'_>, form: Form, slot: &mut Packet) -> Verdict {
-    match cx.pool.put_head(slot, |_| form.emit()) {
-        Ok(()) => Verdict::Forward,
-        Err(_) => Verdict::Drop(DropReason::TooLarge),
-    }
 }

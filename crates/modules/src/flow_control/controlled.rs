@@ -17,7 +17,7 @@ use super::granting::Granting;
 use super::receivers::Slow;
 use super::spending::Spending;
 use crate::copying::Copier;
-use crate::emitting::tell;
+use crate::emitting::{behind, tell};
 use crate::runs::in_runs;
 use dacapo_base::Time;
 use dacapo_lift::{Cx, DropReason, Module, ModuleSpec, Setup, TimerId, Unread, Verdict};
@@ -106,10 +106,7 @@ impl Module for Controlled {
             cx.note(NOTE_WAITED, self.spending.times_waited);
             self.arm(cx);
         }
-        match cx.pool.put_head(slot, |at| header(at).emit()) {
-            Ok(()) => Verdict::Forward,
-            Err(_) => Verdict::Drop(DropReason::TooLarge),
-        }
+        behind(cx, slot, |at| header(at).emit())
     }
 
     fn up(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {

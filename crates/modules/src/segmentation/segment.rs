@@ -19,6 +19,7 @@
 
 use super::profile::UnitsOfPackets;
 use super::reassembly::{Outcome, Piece, Reassembly};
+use crate::emitting::behind;
 use crate::runs::{in_parts, up_or_drop};
 use dacapo_base::Time;
 use dacapo_lift::{
@@ -95,10 +96,7 @@ impl Module for Segment {
 
     fn down(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
         if slot.kind() == Kind::Parity {
-            return match cx.pool.put_head(slot, |_| Header::OF_MODULES.emit()) {
-                Ok(()) => Verdict::Forward,
-                Err(_) => Verdict::Drop(DropReason::TooLarge),
-            };
+            return behind(cx, slot, |_| Header::OF_MODULES.emit());
         }
         if slot.is_unit_first() {
             if self.begun {
@@ -170,12 +168,6 @@ struct Run {
     count: usize,
 }
 
-impl Run {
-    fn is_of_modules(&self) -> bool {
-        self.last && self.index == usize::from(Header::OF_MODULES.index)
-    }
-}
-
 /// The run that a packet begins with; `None` when its first segment has no header.
 fn run_of(cx: &Cx<'_>, packet: &Packet) -> Option<Run> {
     let header = |at| Header::parse(cx.pool.segment(packet, at)).ok();
@@ -205,9 +197,10 @@ impl Segment {
         if cx.pool.pull_head(slot, LEN).is_err() {
             return Verdict::Drop(DropReason::Malformed);
         }
-        if run.is_of_modules() {
+        if run.index > usize::from(INDEX_MAX) {
+            // What modules above say to each other, or nothing.
             slot.set_unit_ends(true, true);
-            return Verdict::Forward;
+            return if run.last { Verdict::Forward } else { Verdict::Drop(DropReason::Malformed) };
         }
         let segments = slot.segment_count();
         let mut packet = slot.take();

@@ -17,6 +17,7 @@
 
 use super::profile::Stamps;
 use crate::control::parameter;
+use crate::emitting::behind;
 use crate::runs::in_runs;
 use dacapo_base::Time;
 use dacapo_lift::{
@@ -91,10 +92,7 @@ impl Module for UseBy {
 
     fn down(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
         let stamp = Header::at(slot.time.as_nanos()).emit();
-        match cx.pool.put_head(slot, |_| stamp) {
-            Ok(()) => Verdict::Forward,
-            Err(_) => Verdict::Drop(DropReason::TooLarge),
-        }
+        behind(cx, slot, |_| stamp)
     }
 
     fn up(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use iceoryx2::port::publisher::Publisher;
 use iceoryx2::port::subscriber::Subscriber;
 use iceoryx2::prelude::*;
+use iceoryx2::service::port_factory::publish_subscribe::PortFactory;
 use peers::{Failure, Order, PATIENCE, Role, RoundTrips, Sequence, Window, say_ready};
 use serde_json::Value;
 
@@ -24,6 +25,7 @@ const QUEUE: usize = 1_024;
 /// A queue that stays full for so long has nobody who reads it.
 const LEFT_AFTER: Duration = Duration::from_millis(200);
 
+type Way = PortFactory<ipc::Service, [u8], ()>;
 type In = Subscriber<ipc::Service, [u8], ()>;
 type Out = Publisher<ipc::Service, [u8], ()>;
 
@@ -52,24 +54,22 @@ fn failure(error: impl std::fmt::Debug) -> Failure {
     Failure(format!("{error:?}"))
 }
 
-macro_rules! service {
-    ($order:expr, $node:expr, $way:expr) => {{
-        let name = format!("peers/{}/{}", $order.address.port(), $way);
-        let name = ServiceName::new(&name).map_err(failure)?;
-        $node
-            .service_builder(&name)
-            .publish_subscribe::<[u8]>()
-            .max_publishers(1)
-            .max_subscribers(1)
-            .subscriber_max_buffer_size(QUEUE)
-            .enable_safe_overflow(false)
-            .open_or_create()
-            .map_err(failure)?
-    }};
+/// The way there or back, which the end that comes first makes.
+fn service(order: &Order, node: &Node<ipc::Service>, way: &str) -> Result<Way, Failure> {
+    let name = format!("peers/{}/{way}", order.address.port());
+    let name = ServiceName::new(&name).map_err(failure)?;
+    node.service_builder(&name)
+        .publish_subscribe::<[u8]>()
+        .max_publishers(1)
+        .max_subscribers(1)
+        .subscriber_max_buffer_size(QUEUE)
+        .enable_safe_overflow(false)
+        .open_or_create()
+        .map_err(failure)
 }
 
 fn reader(order: &Order, node: &Node<ipc::Service>, way: &str) -> Result<In, Failure> {
-    service!(order, node, way).subscriber_builder().create().map_err(failure)
+    service(order, node, way)?.subscriber_builder().create().map_err(failure)
 }
 
 fn writer(order: &Order, node: &Node<ipc::Service>, way: &str) -> Result<Out, Failure> {
@@ -77,7 +77,7 @@ fn writer(order: &Order, node: &Node<ipc::Service>, way: &str) -> Result<Out, Fa
         "spin" => BackpressureStrategy::DiscardData,
         _ => BackpressureStrategy::RetryUntilDelivered,
     };
-    service!(order, node, way)
+    service(order, node, way)?
         .publisher_builder()
         .initial_max_slice_len(order.size)
         .backpressure_strategy(when_full)

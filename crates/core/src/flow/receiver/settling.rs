@@ -74,6 +74,8 @@ pub(crate) struct Settling {
     is_reliable: bool,
     /// END has come, and the rest is waited for until then.
     end_at: Option<Time>,
+    /// For so long the rest is waited for where nobody sees to it that it comes.
+    end_wait: Duration,
     /// The session closes; what is missing is waited for until then at most.
     close_by: Option<Time>,
     /// The way is gone, and why; END is waited for until then.
@@ -84,7 +86,14 @@ pub(crate) struct Settling {
 
 impl Settling {
     pub fn new(is_reliable: bool) -> Self {
-        Self { is_reliable, end_at: None, close_by: None, way_lost: None, graph_lost: None }
+        Self {
+            is_reliable,
+            end_at: None,
+            end_wait: END_WAIT_MIN,
+            close_by: None,
+            way_lost: None,
+            graph_lost: None,
+        }
     }
 
     /// Over a reliable transport what is missing is on its way, however late.
@@ -121,7 +130,8 @@ impl Settling {
 
     /// The sender has said END; modules wait so long for what is missing themselves.
     pub fn handle_end(&mut self, now: Time, path: PathTimes, modules: Duration) {
-        let wait = if self.may_come() { SILENCE_MAX } else { end_wait(path, modules) };
+        self.end_wait = end_wait(path, modules);
+        let wait = if self.may_come() { SILENCE_MAX } else { self.end_wait };
         self.end_at = Some(now + wait);
     }
 
@@ -132,7 +142,7 @@ impl Settling {
 
     /// The sink has room again, or contact is back: what is on its way has its time anew.
     pub fn go_on(&mut self, now: Time) {
-        let wait = if self.is_reliable { SILENCE_MAX } else { END_WAIT_MIN };
+        let wait = if self.is_reliable { SILENCE_MAX } else { self.end_wait };
         self.end_at = self.end_at.map(|at| at.max(now + wait));
     }
 

@@ -33,7 +33,7 @@ pub use crate::blocks::recovering::NOTE_COMPUTED;
 use crate::blocks::recovering::{Recovering, run_of};
 use crate::control::parameter;
 use crate::copying::Copier;
-use crate::emitting::tell;
+use crate::emitting::{behind, tell};
 use crate::runs::{down_or_drop, in_runs};
 use asking::Asking;
 use dacapo_base::Time;
@@ -178,10 +178,7 @@ impl Module for NakGroup {
     fn down(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
         if slot.kind() == Kind::Parity {
             // Of several receivers each says such things, and none of it is in a block.
-            return match cx.pool.put_head(slot, |_| Said::Beside.emit()) {
-                Ok(()) => Verdict::Forward,
-                Err(_) => Verdict::Drop(DropReason::TooLarge),
-            };
+            return behind(cx, slot, |_| Said::Beside.emit());
         }
         let begun = self.sending.begun();
         loop {
@@ -289,11 +286,12 @@ impl NakGroup {
         if !Said::is(cx.pool.segment(slot, 0)) {
             return self.recovering.up_run(cx, slot);
         }
-        if Said::parse(cx.pool.segment(slot, 0)) == Ok(Said::Beside) {
+        let said = Said::parse(cx.pool.segment(slot, 0));
+        if said == Ok(Said::Beside) {
             let pulled = cx.pool.pull_head(slot, LEN);
             return pulled.map_or(Verdict::Drop(DropReason::Malformed), |()| Verdict::Forward);
         }
-        let is_understood = self.hear(cx, slot);
+        let is_understood = said.is_ok_and(|said| self.hear(cx, slot, said));
         cx.pool.free(slot.take());
         if !is_understood {
             cx.not_made(1, DropReason::Malformed);
@@ -302,21 +300,20 @@ impl NakGroup {
     }
 
     /// Takes what the other end's module says; false where nobody says such a thing.
-    fn hear(&mut self, cx: &mut Cx<'_>, slot: &Packet) -> bool {
-        let bytes = cx.pool.segment(slot, 0);
-        match Said::parse(bytes) {
-            Ok(Said::Ended { block, sources }) => {
+    fn hear(&mut self, cx: &mut Cx<'_>, slot: &Packet, said: Said) -> bool {
+        match said {
+            Said::Ended { block, sources } => {
                 self.learn_end(cx, block, sources);
                 true
             }
-            Ok(Said::Heard { answer_ms, echo }) => {
+            Said::Heard { answer_ms, echo } => {
                 self.asking.handle_heard(cx.now(), answer_ms, echo);
                 true
             }
-            Ok(Said::Asked { answer_ms, echo, .. }) => {
+            Said::Asked { answer_ms, echo, .. } => {
                 // Answers take memory of the pool in which the asks lie.
                 let mut copied = [0; ASKS_MAX * ASK_LEN];
-                let said = bytes.get(LEN..).unwrap_or_default();
+                let said = cx.pool.segment(slot, 0).get(LEN..).unwrap_or_default();
                 let Some(room) = copied.get_mut(..said.len()) else { return false };
                 room.copy_from_slice(said);
                 let Ok(asks) = asks(room) else { return false };
@@ -329,7 +326,7 @@ impl NakGroup {
                 }
                 true
             }
-            Ok(Said::Beside) | Err(_) => false,
+            Said::Beside => false,
         }
     }
 
